@@ -1,0 +1,1 @@
+"""Trueup for MLflow."""

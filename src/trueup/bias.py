@@ -1,0 +1,169 @@
+"""The one bias term of a calibrated metric: the solvers.
+
+For log loss the term ``c`` of Algorithm 1 is the root of one decreasing function (Eq. 6 of the paper, differentiated):
+``sum w sigmoid(l - c) = sum w y``. The root lies between ``min l - logit(ybar)`` and
+``max l - logit(ybar)``, so Newton's method can be safeguarded by an exact bracket.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logsumexp, softmax
+
+from trueup.errors import UndefinedMetricError
+
+FloatArray = NDArray[np.float64]
+
+_TOLERANCE = 1e-12
+_MAX_STEPS = 200
+_NEWTON_CLASSES = 30
+
+
+@dataclass(frozen=True)
+class LogitShift:
+    """Root of the calibration equation and the Newton steps that it took."""
+
+    value: float
+    steps: int
+
+
+def solve_logit_shift(
+    logit: FloatArray, y_true: FloatArray, weight: FloatArray | None = None
+) -> LogitShift:
+    """Solve ``sum w sigmoid(logit - c) = sum w y`` for ``c``.
+
+    Parameters
+    ----------
+    logit : array of shape (n,)
+        Finite log-odds.
+    y_true : array of shape (n,)
+        Labels in [0, 1].
+    weight : array of shape (n,), optional
+        Non-negative weights; integer weights equal repeated rows exactly.
+
+    Returns
+    -------
+    LogitShift
+        The root, to 1e-12, and the number of steps.
+
+    Raises
+    ------
+    UndefinedMetricError
+        If the weighted mean of ``y_true`` is 0 or 1: the root is infinite.
+
+    Notes
+    -----
+    Newton runs on ``logit(mean sigmoid(l - c)) - logit(ybar)``, which is nearly linear in ``c``; a step
+    that leaves the bracket is replaced by bisection. Where more than half of the labels are
+    positive the mirrored problem is solved, so that no digit is lost in ``1 - mean``.
+    """
+    base_rate = float(np.average(y_true, weights=weight))
+    if not 0.0 < base_rate < 1.0:
+        raise UndefinedMetricError(
+            f"y_true must hold both classes where the bias is fitted; got a mean of {base_rate:g}. "
+            "Use more rows or split=InSample()."
+        )
+    if base_rate > 0.5:
+        mirrored = solve_logit_shift(-logit, 1.0 - y_true, weight)
+        return LogitShift(-mirrored.value, mirrored.steps)
+    return _safeguarded_newton(logit, base_rate, weight)
+
+
+def _safeguarded_newton(
+    logit: FloatArray, base_rate: float, weight: FloatArray | None
+) -> LogitShift:
+    target = np.log(base_rate) - np.log1p(-base_rate)
+    low, high = float(logit.min()) - target, float(logit.max()) - target
+    c = min(max(0.0, low), high)
+    for step_count in range(1, _MAX_STEPS + 1):
+        probability = expit(logit - c)
+        mean = float(np.average(probability, weights=weight))
+        slope = float(np.average(probability * (1.0 - probability), weights=weight))
+        low, high = (c, high) if mean > base_rate else (low, c)
+        proposal = _newton_proposal(c, mean, slope, target)
+        if not low <= proposal <= high:
+            proposal = 0.5 * (low + high)
+        step, c = proposal - c, proposal
+        if abs(step) <= _TOLERANCE * max(1.0, abs(c)):
+            break
+    return LogitShift(c, step_count)
+
+
+def _newton_proposal(c: float, mean: float, slope: float, target: float) -> float:
+    if slope <= 0.0 or not 0.0 < mean < 1.0:
+        return np.nan
+    miss = np.log(mean) - np.log1p(-mean) - target
+    return float(c + miss * mean * (1.0 - mean) / slope)
+
+
+def solve_softmax_shift(
+    log_proba: FloatArray, y_true: NDArray[np.intp], weight: FloatArray | None = None
+) -> FloatArray:
+    """Solve for the bias of each class such that predicted and observed class shares agree.
+
+    Parameters
+    ----------
+    log_proba : array of shape (n, k)
+        Log-probabilities, or any logits of a softmax.
+    y_true : int array of shape (n,)
+        Class index of each row.
+    weight : array of shape (n,), optional
+        Non-negative weights.
+
+    Returns
+    -------
+    array of shape (k,)
+        The bias terms, which are subtracted from the logits; they are fixed up to a constant,
+        so their mean is set to zero.
+
+    Raises
+    ------
+    UndefinedMetricError
+        If a class has no weight: its bias is infinite.
+    """
+    n_classes = log_proba.shape[1]
+    weight = np.ones(len(y_true)) if weight is None else weight
+    share = np.bincount(y_true, weights=weight, minlength=n_classes) / weight.sum()
+    if (share == 0.0).any():
+        missing = int(np.flatnonzero(share == 0.0)[0])
+        raise UndefinedMetricError(
+            f"y_true must hold every class where the bias is fitted; got no row of class {missing}. "
+            "Use more rows or split=InSample()."
+        )
+    improve = _newton_step if n_classes <= _NEWTON_CLASSES else _scaling_step
+    bias = np.zeros(n_classes)
+    for _ in range(_MAX_STEPS):
+        step = improve(log_proba - bias, share, weight / weight.sum())
+        bias = bias + step
+        if np.abs(step).max() <= _TOLERANCE:
+            break
+    return np.asarray(bias - bias.mean())
+
+
+def _scaling_step(logit: FloatArray, share: FloatArray, weight: FloatArray) -> FloatArray:
+    """Iterative scaling: cheap for many classes, and it never overshoots."""
+    predicted = weight @ softmax(logit, axis=1)
+    step = np.log(predicted) - np.log(share)
+    return np.asarray(step - step.mean())
+
+
+def _newton_step(logit: FloatArray, share: FloatArray, weight: FloatArray) -> FloatArray:
+    """Newton on the mean log loss, with the last class held fixed; halved until the loss falls."""
+    probability = softmax(logit, axis=1)
+    predicted = weight @ probability
+    gradient = (share - predicted)[:-1]
+    hessian = np.diag(predicted) - (probability * weight[:, None]).T @ probability
+    step = np.zeros_like(share)
+    step[:-1] = -np.linalg.lstsq(hessian[:-1, :-1], gradient, rcond=None)[0]
+    step -= step.mean()
+
+    def loss(shift: FloatArray) -> float:
+        return float(weight @ logsumexp(logit - shift, axis=1) + share @ shift)
+
+    start, allowance = loss(np.zeros_like(share)), 1e-15
+    while loss(step) > start + allowance and np.abs(step).max() > _TOLERANCE:
+        step = step / 2.0
+    return step

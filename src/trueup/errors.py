@@ -1,0 +1,30 @@
+"""The exceptions and the warning of trueup.
+
+Every message reads ``<name> must be <rule>; got <value>[ at index <i>]. <how to fix it>.``
+"""
+
+from __future__ import annotations
+
+
+class TrueupError(Exception):
+    """Base class of every exception that trueup raises on purpose."""
+
+
+class InvalidInputError(TrueupError, ValueError):
+    """An argument has the wrong shape, type or range."""
+
+
+class UndefinedMetricError(TrueupError, ValueError):
+    """The input is valid, but the metric has no value on it."""
+
+
+class NotFittedError(TrueupError, AttributeError):
+    """An estimator was asked to predict before it was fitted."""
+
+
+class StateMismatchError(TrueupError, ValueError):
+    """Two results, summaries or studies that do not belong together were combined."""
+
+
+class TrueupWarning(UserWarning):
+    """Something that the user should know, while the result stands."""

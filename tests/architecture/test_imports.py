@@ -1,0 +1,58 @@
+"""The direction of imports: trueup_cli -> plugins -> trueup, never back and never sideways."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PLUGINS = {"trueup_mlflow", "trueup_optuna", "trueup_spark"}
+MAY_IMPORT = {
+    "trueup": set(),
+    **{plugin: {"trueup"} for plugin in PLUGINS},
+    "trueup_cli": {"trueup", *PLUGINS},
+}
+HEAVY = ("mlflow", "optuna", "torch", "pandas", "sklearn", "matplotlib", "numba", "pyspark")
+
+
+def package_folder(package: str) -> Path:
+    return ROOT / ("plugins" if package in PLUGINS else "src") / package
+
+
+def imported_packages(source: str) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_package_imports_only_what_lies_below_it(package):
+    files = list(package_folder(package).rglob("*.py"))
+    assert files
+    for file in files:
+        inside = {name for name in imported_packages(file.read_text()) if name in MAY_IMPORT}
+        assert inside <= MAY_IMPORT[package] | {package}, file
+
+
+def modules_loaded_by(statement: str) -> set[str]:
+    code = f"import sys; {statement}; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in run.stdout.split()}
+
+
+def test_import_trueup_loads_no_heavy_package():
+    assert modules_loaded_by("import trueup").isdisjoint(HEAVY)
+
+
+def test_evaluating_loads_numpy_and_scipy_only():
+    heavy_without_numba = set(HEAVY) - {"numba"}  # numba is the optional engine of the kernels
+    statement = "import trueup; trueup.evaluate([0, 1] * 50, [0.2, 0.7] * 50)"
+    assert modules_loaded_by(statement).isdisjoint(heavy_without_numba)
