@@ -110,12 +110,18 @@ def _log_ratio_interval(
     vanilla: FloatArray, calibrated: FloatArray, level: float
 ) -> tuple[float, float]:
     n = len(vanilla)
-    kept = np.array([np.delete(np.arange(n), left_out) for left_out in range(n)])
-    spread = calibrated[kept].std(axis=1), vanilla[kept].std(axis=1)
-    if not (spread[0] > 0.0).all() or not (spread[1] > 0.0).all():
+    above, below = _squares_left_out(calibrated), _squares_left_out(vanilla)
+    if not (above > 0.0).all() or not (below > 0.0).all():
         return -np.inf, np.inf
-    left_out_ratio = np.log(spread[0] / spread[1])
-    error = np.sqrt((n - 1) * np.var(left_out_ratio))
+    error = np.sqrt((n - 1) * np.var(0.5 * np.log(above / below)))
     half = error * float(stdtrit(n - 1, 0.5 + level / 2.0))
     ratio = np.log(calibrated.std() / vanilla.std())
     return float(ratio - half), float(ratio + half)
+
+
+def _squares_left_out(values: FloatArray) -> FloatArray:
+    """Return the centred sum of squares without each value in turn, zero within rounding."""
+    n = len(values)
+    squares = (values - values.mean()) ** 2
+    left = squares.sum() - n / (n - 1) * squares
+    return np.where(left > 1e-12 * squares.sum(), left, 0.0)
