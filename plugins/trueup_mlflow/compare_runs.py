@@ -127,12 +127,9 @@ def compare_and_log(
     comparison = _compare(arms, metric, options)
     checked = _check_fingerprints(comparison, arms, metric, options.allow_mismatch)
     note = _order_note(comparison, arms, metric, options)
-    run_id = _log(
-        reader.client, comparison, arms, metric, comparison_tags(comparison, note, checked)
-    )
-    filters = {"candidate": candidate, "baseline": baseline, "metric": metric}
-    reader.client.log_batch(run_id, params=[Param(key, text) for key, text in filters.items()])
-    reader.client.set_terminated(run_id)
+    tags = comparison_tags(comparison, note, checked)
+    asked = {"candidate": candidate, "baseline": baseline, "metric": metric}
+    run_id = _log(reader.client, comparison, arms, asked, tags)
     return LoggedComparison(comparison, run_id, note)
 
 
@@ -179,20 +176,25 @@ def _order_note(comparison: Comparison, arms: Arms, metric: str, options: Compar
 
 
 def _log(
-    client: MlflowClient, comparison: Comparison, arms: Arms, metric: str, tags: dict[str, str]
+    client: MlflowClient,
+    comparison: Comparison,
+    arms: Arms,
+    asked: dict[str, str],
+    tags: dict[str, str],
 ) -> str:
-    """Log everything but the parameters to a new run and return its id."""
+    """Log the decision to a new run and return its id."""
+    metric = asked["metric"]
     run = client.create_run(
         arms.candidate[0].experiment_id, tags=tags, run_name=f"compare {metric}"
     )
-    now = get_current_time_millis()
-    metrics = comparison_metrics(comparison).items()
-    run_id = str(run.info.run_id)
-    client.log_batch(run_id, [Metric(key, value, now, 0) for key, value in metrics])
-    client.log_table(run_id, comparison_table(comparison, arms.named(), metric), TABLE_FILE)
+    run_id, now = str(run.info.run_id), get_current_time_millis()
+    metrics = [Metric(key, value, now, 0) for key, value in comparison_metrics(comparison).items()]
+    client.log_batch(run_id, metrics, [Param(key, text) for key, text in asked.items()])
+    client.log_text(run_id, comparison_table(comparison, arms.named(), metric), TABLE_FILE)
     values = {
         arm: {run.seed: run.value(metric) for run in runs if math.isfinite(run.value(metric))}
         for arm, runs in arms.named().items()
     }
     client.log_figure(run_id, comparison_figure(comparison, values, metric), FIGURE_FILE)
+    client.set_terminated(run_id)
     return run_id

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from trueup import __version__
 from trueup.comparison import Comparison
 from trueup_mlflow.seed_runs import COMPARISON_ROLE, ROLE_TAG, SeedRun
 
-TABLE_FILE = "trueup/comparison.json"
+TABLE_FILE = "trueup/comparison.csv"
 FIGURE_FILE = "trueup/comparison.png"
 
 _METRICS = {
@@ -46,18 +47,18 @@ def comparison_tags(comparison: Comparison, note: str, fingerprints: str) -> dic
 
 def comparison_table(
     comparison: Comparison, arms: Mapping[str, Sequence[SeedRun]], metric: str
-) -> dict[str, list[Any]]:
-    """Return one row per run of either arm as columns."""
-    paired = {
+) -> str:
+    """Return one line per run of either arm as CSV; a failed run has no value."""
+    pairs = {
         "candidate": {seed for seed, _ in comparison.pairs},
         "baseline": {seed for _, seed in comparison.pairs},
     }
-    rows = [(arm, run) for arm, runs in arms.items() for run in runs]
-    return {
-        "arm": [arm for arm, _ in rows],
-        "seed": [str(run.seed) for _, run in rows],
-        metric: [run.value(metric) for _, run in rows],
-        "in_a_pair": [run.seed in paired[arm] for arm, run in rows],
-        "status": [run.status for _, run in rows],
-        "run_id": [run.run_id for _, run in rows],
-    }
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["arm", "seed", metric, "in_a_pair", "status", "run_id"])
+    for arm, runs in arms.items():
+        for run in runs:
+            value = run.value(metric)
+            shown = repr(value) if math.isfinite(value) else ""
+            writer.writerow([arm, run.seed, shown, run.seed in pairs[arm], run.status, run.run_id])
+    return text.getvalue()
