@@ -330,8 +330,8 @@ are off by half). ± is a standard error over validation sets.
 - Against vanilla on all rows, Algorithm 1 gains little on average: it scores fewer rows. Against
   vanilla on the same remaining rows it does gain.
 - Calibrated in sample or over five folds, all rows are scored, and nearly each set shows a gain.
-- The seeds and the sets of the papers are not known; their gains are possible draws, in the upper part
-  of ours.
+- The seeds and the sets of the papers are not known; their gains are possible draws, in the upper
+  part of ours.
 """  # fmt: skip
     Path(__file__).with_suffix(".md").write_text(text)
 
