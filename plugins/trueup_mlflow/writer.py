@@ -79,6 +79,11 @@ class RunWriter:
             key, lambda: self._client.log_artifact(self._run_id, str(path), ARTIFACT_FOLDER)
         )
 
+    def log_text(self, text: str, name: str, key: str) -> bool:
+        """Write a text as ``trueup/<name>``."""
+        path = f"{ARTIFACT_FOLDER}/{name}"
+        return self._guarded(key, lambda: self._client.log_text(self._run_id, text, path))
+
     def log_figure(self, figure: Figure, name: str, key: str) -> bool:
         """Write a figure as ``trueup/<name>``."""
         path = f"{ARTIFACT_FOLDER}/{name}"
