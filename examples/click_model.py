@@ -1,8 +1,9 @@
-"""A click-model-like network on the flights of 2013: is a flight going to be late?
+"""A click-model-like network that predicts which flights of 2013 were late.
 
-Two pipelines share everything but the architecture: an embedding of each categorical field followed by a
-multilayer perceptron, and DeepFM, which adds linear and pairwise terms (Guo et al. 2017). One epoch, as in
-click-through practice, with a learning rate that stays constant or decays to zero.
+Two pipelines share everything but the architecture: an embedding of each categorical field
+followed by a multilayer perceptron, and DeepFM, which adds linear and pairwise terms (Guo et al.
+2017). One epoch, as in click-through practice, with a constant learning rate or one that decays to
+zero.
 """
 
 from __future__ import annotations

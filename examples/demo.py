@@ -2,8 +2,9 @@
 
     python examples/demo.py --seeds 30
 
-Trains two pipelines on the flights of 2013, each with a constant and with a decaying learning rate, logs
-every seed as an MLflow run under a parent run, and prints how much less the calibrated metric varies.
+Trains two pipelines on the flights of 2013, each with a constant and with a decaying learning rate,
+logs every seed as an MLflow run under a parent run, and prints how much less the calibrated metric
+varies.
 """
 
 from __future__ import annotations
@@ -17,15 +18,23 @@ import click
 import mlflow
 import numpy as np
 import torch
-from click_model import DEEPFM, DEEPFM_DECAYED, MLP, MLP_DECAYED, PIPELINES, Pipeline
-from click_model import load_flights, train
+from click_model import (
+    DEEPFM,
+    DEEPFM_DECAYED,
+    MLP,
+    MLP_DECAYED,
+    PIPELINES,
+    Pipeline,
+    load_flights,
+    train,
+)
 from mlflow.tracking import MlflowClient
 from tqdm import tqdm
+from trueup_mlflow.figures import reliability_diagram, seed_distributions
 
 from trueup import Evaluation
 from trueup.comparison import metric_accuracy, variance_reduction
 from trueup_mlflow import log_evaluation
-from trueup_mlflow.figures import reliability_diagram, seed_distributions
 from trueup_mlflow.seeds import log_seed_summary
 
 STORE = "sqlite:///mlflow.db"
@@ -75,9 +84,7 @@ def main(n_seeds: int, workers: int) -> None:
     click.echo(f"See every run:  .venv/bin/mlflow ui --backend-store-uri {STORE}")
 
 
-def _train_all(
-    jobs: list[tuple[str, int]], workers: int
-) -> Iterator[tuple[str, int, np.ndarray]]:
+def _train_all(jobs: list[tuple[str, int]], workers: int) -> Iterator[tuple[str, int, np.ndarray]]:
     spawn = multiprocessing.get_context("spawn")  # forking after torch has started is not safe
     with ProcessPoolExecutor(workers, spawn, torch.set_num_threads, (1,)) as pool:
         futures = {pool.submit(train, PIPELINES[name], seed): (name, seed) for name, seed in jobs}
@@ -113,12 +120,15 @@ def _noise_table(results: dict[str, Seeds]) -> str:
     lines = [
         "",
         "Standard deviation over seeds, on these validation rows",
-        f"{'pipeline':26}{'mean':>9}{'sd vanilla':>12}{'sd calibrated':>15}   reduction [95% interval]",
+        f"{'pipeline':26}{'mean':>9}{'sd vanilla':>12}{'sd calibrated':>15}"
+        "   reduction [95% interval]",
     ]
     for name, seeds in results.items():
         reduction = variance_reduction(seeds.vanilla, seeds.calibrated)
-        resolved = "" if reduction.low > 0 or reduction.high < 0 else (
-            "  not resolved at this number of seeds"
+        resolved = (
+            ""
+            if reduction.low > 0 or reduction.high < 0
+            else ("  not resolved at this number of seeds")
         )
         lines.append(
             f"{name:26}{seeds.vanilla.mean():9.5f}{seeds.vanilla.std(ddof=1):12.2e}"
@@ -135,8 +145,8 @@ def _order_table(results: dict[str, Seeds]) -> str:
     ]
     lines += [_order_row(results, first, second) for first, second in PAIRS]
     lines.append(
-        "Where the order of the means differs, the pipelines differ in their mean calibration, which\n"
-        "the calibrated metric takes out on purpose: read bias_cost_log_loss beside it."
+        "Where the order of the means differs, the pipelines differ in their mean calibration,\n"
+        "which the calibrated metric takes out on purpose: read bias_cost_log_loss beside it."
     )
     return "\n".join([*lines, ""])
 

@@ -30,11 +30,13 @@ from mlflow.projects.utils import (
 from mlflow.tracking import MlflowClient
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
 
-from trueup_mlflow.seeds import ROLE_TAG, SEED_PARENT, SEED_TAG, log_seed_summary
+from trueup_mlflow.items import ROLE_TAG, SEED_PARENT_ROLE, SEED_TAG
+from trueup_mlflow.seeds import log_seed_summary
 
 SEED_PARAMETER = "seed"
 SEED_VARIABLE = "TRUEUP_SEED"
-_FINISHED, _FAILED = map(RunStatus.to_string, (RunStatus.FINISHED, RunStatus.FAILED))
+_FINISHED = str(RunStatus.to_string(RunStatus.FINISHED))
+_FAILED = str(RunStatus.to_string(RunStatus.FAILED))
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class SeedsConfig:
         return cls(tuple(seeds), workers)
 
 
-class SeedsRun(SubmittedRun):  # type: ignore[misc] # mlflow has no types
+class SeedsRun(SubmittedRun):
     """The parent run, which has ended when MLflow gets to see it."""
 
     def __init__(self, parent_run_id: str) -> None:
@@ -80,6 +82,7 @@ class SeedsRun(SubmittedRun):  # type: ignore[misc] # mlflow has no types
 
     @property
     def run_id(self) -> str:
+        """The parent run."""
         return self._run_id
 
     def wait(self) -> bool:
@@ -142,7 +145,7 @@ class _Project:
         ]
 
 
-class SeedsBackend(AbstractBackend):  # type: ignore[misc] # mlflow has no types
+class SeedsBackend(AbstractBackend):
     """Runs one project under several seeds."""
 
     def run(
@@ -195,7 +198,7 @@ def _create_parent(project: _Project) -> str:
     run = client.create_run(
         project.experiment_id,
         tags={
-            ROLE_TAG: SEED_PARENT,
+            ROLE_TAG: SEED_PARENT_ROLE,
             "mlflow.source.type": "PROJECT",
             "mlflow.source.name": project.uri,
             "mlflow.project.entryPoint": project.entry_point,

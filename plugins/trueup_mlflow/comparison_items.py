@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from trueup import __version__
 from trueup.comparison import Comparison
-from trueup_mlflow.seed_runs import COMPARISON_ROLE, ROLE_TAG, SeedRun
+from trueup_mlflow.items import COMPARISON_ROLE, ROLE_TAG, VERSION_TAG
+from trueup_mlflow.seed_runs import SeedRun
 
 TABLE_FILE = "trueup/comparison.csv"
 FIGURE_FILE = "trueup/comparison.png"
@@ -36,7 +37,7 @@ def comparison_tags(comparison: Comparison, note: str, fingerprints: str) -> dic
     failed = (*comparison.failed_candidate, *comparison.failed_baseline)
     return {
         ROLE_TAG: COMPARISON_ROLE,
-        "trueup.version": __version__,
+        VERSION_TAG: __version__,
         "trueup.verdict": comparison.verdict,
         "trueup.estimand": comparison.estimand,
         "trueup.fingerprint_check": fingerprints,

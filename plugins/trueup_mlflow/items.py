@@ -18,6 +18,10 @@ from trueup.errors import InvalidInputError
 
 SPLIT_TAG = "trueup.split"
 VERSION_TAG = "trueup.version"
+ROLE_TAG = "trueup.role"
+SEED_TAG = "trueup.seed"
+SEED_PARENT_ROLE = "seed_parent"
+COMPARISON_ROLE = "comparison"
 ARTIFACT_FOLDER = "trueup"
 
 _MAX_KEY_LENGTH = 250

@@ -11,10 +11,8 @@ from mlflow import MlflowClient
 from mlflow.entities import Run
 
 from trueup.errors import InvalidInputError
+from trueup_mlflow.items import COMPARISON_ROLE, ROLE_TAG, fingerprint_tag
 
-FINGERPRINT_TAG = "trueup.fingerprint."
-ROLE_TAG = "trueup.role"
-COMPARISON_ROLE = "comparison"
 PARENT_TAG = "mlflow.parentRunId"
 
 _DERIVED = ("calibrated_", "bias_term_", "bias_cost_")
@@ -179,9 +177,9 @@ def _all_experiments(client: MlflowClient) -> Iterator[Any]:
 
 def _fingerprints(tags: dict[str, str]) -> dict[str, str]:
     return {
-        key.removeprefix(FINGERPRINT_TAG): value
+        key.removeprefix(fingerprint_tag("")): value
         for key, value in tags.items()
-        if key.startswith(FINGERPRINT_TAG)
+        if key.startswith(fingerprint_tag(""))
     }
 
 

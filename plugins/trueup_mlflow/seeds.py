@@ -9,12 +9,9 @@ from mlflow.entities import RunStatus
 from mlflow.tracking import MlflowClient
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
 
-from trueup_mlflow.items import LogItems, seed_items
+from trueup_mlflow.items import ROLE_TAG, SEED_PARENT_ROLE, LogItems, seed_items
 from trueup_mlflow.writer import RunWriter
 
-ROLE_TAG = "trueup.role"
-SEED_TAG = "trueup.seed"
-SEED_PARENT = "seed_parent"
 _MAX_CHILDREN = 50_000  # MLflow's own limit of one search
 
 
@@ -45,7 +42,7 @@ def log_seed_summary(parent_run_id: str, *, client: MlflowClient | None = None) 
     if not items.metrics:
         return False
     writer = RunWriter(parent_run_id, client)
-    client.set_tag(parent_run_id, ROLE_TAG, SEED_PARENT)
+    client.set_tag(parent_run_id, ROLE_TAG, SEED_PARENT_ROLE)
     return writer.log(items)
 
 
