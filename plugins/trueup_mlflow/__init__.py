@@ -12,9 +12,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trueup_mlflow.autolog import autolog as autolog
     from trueup_mlflow.log_evaluation import log_evaluation as log_evaluation
 
 _HOME = {
+    "autolog": "autolog",
     "log_evaluation": "log_evaluation",
 }
 

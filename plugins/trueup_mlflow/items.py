@@ -23,8 +23,9 @@ SEED_TAG = "trueup.seed"
 SEED_PARENT_ROLE = "seed_parent"
 COMPARISON_ROLE = "comparison"
 ARTIFACT_FOLDER = "trueup"
+MAX_KEY_LENGTH = 250
+"""MLflow's limit for the keys of metrics and tags."""
 
-_MAX_KEY_LENGTH = 250
 _MAX_REASON_LENGTH = 1000
 _MAX_CLASSES = 100  # each metric key costs a request when a model is logged
 _NOT_IN_KEY = re.compile(r"[^\w\-. :/]", re.ASCII)
@@ -78,12 +79,17 @@ def bias_cost_key(key: str) -> str:
     return f"bias_cost_{key}"
 
 
+def is_own_key(key: str) -> bool:
+    """Return whether a key is one that trueup puts beside some ``K``."""
+    return key.startswith((calibrated_key(""), bias_term_key(""), bias_cost_key("")))
+
+
 def field_key(kind: str, name: str, prefix: str = "") -> str:
     """Return the key of the "ece", "rce" or "floor" of a field.
 
     Characters that MLflow refuses in a key become ``_``.
     """
-    return _NOT_IN_KEY.sub("_", f"{prefix}field_{kind}_{name}")[:_MAX_KEY_LENGTH]
+    return _NOT_IN_KEY.sub("_", f"{prefix}field_{kind}_{name}")[:MAX_KEY_LENGTH]
 
 
 def fingerprint_tag(key: str) -> str:

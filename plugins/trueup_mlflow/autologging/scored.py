@@ -42,7 +42,7 @@ class Scored:
     loss : str
         "log_loss", "brier_score" or "mean_squared_error".
     value : float
-        What the function returned for the loss (not its root).
+        What the function returned, or the square of that where it returned the root.
     y_true : array of shape (n,)
         Labels or targets.
     y_pred : array of shape (n,) or (n, k)
@@ -53,6 +53,8 @@ class Scored:
         Classes in the order of the columns, the positive one last.
     are_logits : bool
         Whether ``y_pred`` holds logits.
+    root : float, optional
+        The square root of ``value``, which may be logged in its place.
     """
 
     loss: str
@@ -62,6 +64,7 @@ class Scored:
     sample_weight: NDArray[Any] | None = None
     labels: tuple[Any, ...] | None = None
     are_logits: bool = False
+    root: float | None = None
 
     @property
     def nbytes(self) -> int:
@@ -123,10 +126,8 @@ def snapshot(values: Any) -> NDArray[Any]:
 
 def _clipped(probability: NDArray[Any], loss: str) -> NDArray[Any]:
     """Clip as scikit-learn's log loss does: at the eps of the dtype of the probabilities."""
-    if loss != "log_loss":
+    if loss == "mean_squared_error":
         return probability
-    if probability.dtype.kind != "f":
-        probability = probability.astype(np.float64)
-    eps = np.finfo(probability.dtype).eps
-    clipped: NDArray[Any] = np.clip(probability, eps, 1 - eps)
-    return clipped.astype(np.float64)
+    is_float = probability.dtype.kind == "f" and loss == "log_loss"
+    eps = np.finfo(probability.dtype if is_float else np.float64).eps
+    return np.asarray(np.clip(probability, eps, 1 - eps), dtype=np.float64)
