@@ -17,7 +17,7 @@ from trueup_mlflow.failures import describe, warn
 
 
 def hook_client(maker: TwinMaker) -> Callable[[], None]:
-    """Hook ``MlflowClient``.
+    """Make ``MlflowClient`` add the twins of each recognised metric.
 
     Parameters
     ----------

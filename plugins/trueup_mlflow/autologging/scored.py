@@ -8,29 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 import trueup
 from trueup import Evaluation, Split
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.losses import FloatArray, Loss, SoftmaxLogLoss
+from trueup_mlflow.softmax_brier_score import loss_of
 
 _AGREEMENT = 1e-4  # float32 means over many rows are off by a few 1e-6
-
-
-class SoftmaxBrierScore(SoftmaxLogLoss):
-    """Squared distance of the probabilities to the one-hot label, in [0, 2].
-
-    It is corrected by the shift of the softmax log loss, as the Brier score of two classes is by
-    that of the log loss.
-    """
-
-    name = "brier_score"
-
-    def values(self, y_true: FloatArray, margin: FloatArray) -> FloatArray:
-        probability = softmax(margin, axis=1)
-        own = np.take_along_axis(probability, y_true.astype(np.intp)[:, None], axis=1)[:, 0]
-        return np.asarray((probability**2).sum(axis=1) - 2.0 * own + 1.0)
 
 
 @dataclass(frozen=True)
@@ -87,7 +71,7 @@ class Scored:
             self.y_true,
             None if self.are_logits else prediction,
             y_logit=prediction if self.are_logits else None,
-            loss=self._resolved_loss(),
+            loss=loss_of(self.loss, prediction),
             labels=self._resolved_labels(),
             sample_weight=self.sample_weight,
             split=split,
@@ -98,10 +82,6 @@ class Scored:
                 f"where the mean is {evaluation.vanilla}. Use log_evaluation."
             )
         return evaluation
-
-    def _resolved_loss(self) -> str | Loss:
-        several = self.y_pred.ndim == 2 and self.y_pred.shape[1] >= 3
-        return SoftmaxBrierScore() if several and self.loss == "brier_score" else self.loss
 
     def _resolved_labels(self) -> tuple[Any, ...] | None:
         if self.loss == "mean_squared_error" or self.labels is not None:

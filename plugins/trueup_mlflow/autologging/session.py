@@ -5,13 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from trueup_mlflow.autologging.client_hook import hook_client
-from trueup_mlflow.autologging.recent import RecentScores
+from trueup_mlflow.autologging.recent import Match, RecentScores
 from trueup_mlflow.autologging.scored import Scored
 from trueup_mlflow.autologging.sklearn_hook import READERS, hook_module
 from trueup_mlflow.autologging.twins import TwinMaker, TwinOptions
 from trueup_mlflow.failures import describe, warn
+
+if TYPE_CHECKING:
+    from trueup_mlflow.autologging.torch_hook import Loops
 
 Undo = Callable[[], None]
 
@@ -27,14 +31,15 @@ class Session:
 
     def __init__(self, options: TwinOptions) -> None:
         self.recent = RecentScores()
-        self._maker = TwinMaker(self.recent.find, options)
+        self.loops: Loops | None = None
+        self._maker = TwinMaker(self.find, options)
         self._undo: dict[str, Undo] = {}
         self._closed = False
         self._warned = False
         self._lock = threading.RLock()
 
     def hook_sklearn(self, module: ModuleType) -> None:
-        """Hook the metric functions of a module of scikit-learn, once."""
+        """Watch the metric functions of a module of scikit-learn."""
         with self._lock:
             if self._closed or module.__name__ in self._undo:
                 return
@@ -44,20 +49,22 @@ class Session:
                 self.warn_once(failure)
 
     def hook_torch(self, module: ModuleType) -> None:
-        """Hook the losses of ``torch.nn.functional``, once."""
-        from trueup_mlflow.autologging.torch_hook import hook_functional
+        """Watch the losses of ``torch.nn.functional``."""
+        from trueup_mlflow.autologging.torch_hook import Loops, hook_functional
 
         with self._lock:
             if self._closed or module.__name__ in self._undo:
                 return
             try:
-                self._undo[module.__name__] = hook_functional(module, self.recent, self.warn_once)
+                loops = Loops()
+                self._undo[module.__name__] = hook_functional(module, loops, self.warn_once)
+                self.loops = loops
             except Exception as failure:  # torch has changed inside
                 self.warn_once(failure)
             self.hook_mlflow()
 
     def hook_mlflow(self) -> None:
-        """Hook the MLflow client, once."""
+        """Put twins into the requests of the MLflow client."""
         with self._lock:
             if not self._closed and "mlflow" not in self._undo:
                 self._undo["mlflow"] = hook_client(self._maker)
@@ -66,6 +73,13 @@ class Session:
         """Keep what a metric function scored, for when its number is logged."""
         self.recent.record(scored)
         self.hook_mlflow()
+
+    def find(self, value: object) -> Match | None:
+        """Return what a logged number was computed from, if that is known."""
+        match = self.recent.find(value)
+        if match is None and self.loops is not None:
+            return self.loops.find(value)
+        return match
 
     def warn_once(self, failure: Exception) -> None:
         """Warn of the first failure; the user's own calls are not affected."""

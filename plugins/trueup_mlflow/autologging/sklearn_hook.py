@@ -81,7 +81,7 @@ READERS: Mapping[str, Mapping[str, Reader]] = {
 def hook_module(
     module: ModuleType, record: Record, on_failure: Callable[[Exception], None]
 ) -> Callable[[], None]:
-    """Hook the metric functions of a module, all or none.
+    """Watch the metric functions of a module, all or none.
 
     Parameters
     ----------
@@ -115,10 +115,9 @@ def hook_module(
     return unhook
 
 
-def _inner_cell(function: Any, name: str) -> CellType:
-    inner: Any = inspect.unwrap(function) if function is not None else None
-    wrapper = function
-    while wrapper is not None and wrapper is not inner:
+def _inner_cell(wrapper: Any, name: str) -> CellType:
+    """Return the cell of the inner function, looking through wrappers that others put around."""
+    while isinstance(wrapper, FunctionType):
         for variable, cell in zip(
             wrapper.__code__.co_freevars, wrapper.__closure__ or (), strict=True
         ):

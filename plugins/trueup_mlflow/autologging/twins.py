@@ -11,9 +11,10 @@ from typing import Any, Protocol
 from trueup import CrossFit, Split
 from trueup_mlflow.autologging.recent import Match
 from trueup_mlflow.failures import warn
-from trueup_mlflow.items import MAX_KEY_LENGTH, LogItems, is_own_key, skipped_items, skipped_tag
+from trueup_mlflow.items import MAX_KEY_LENGTH, LogItems, is_own_key
 
 Find = Callable[[object], Match | None]
+_DEFAULT_SPLIT = CrossFit()
 _MAX_POINTS = 4096
 
 
@@ -38,7 +39,7 @@ class TwinOptions:
         Metrics whose keys start like this gain nothing.
     """
 
-    split: Split = CrossFit()
+    split: Split = _DEFAULT_SPLIT
     exclude: tuple[str, ...] = ("training_", "system/")
 
 
