@@ -144,7 +144,7 @@ seeds drawn from these runs, looked at after each, at a level of 5%.
 |---|---|---|---|---|---|---|---|---|
 {pairs}
 
-Reading: for the two pairs that need at least 20 vanilla seeds and whose order is certain and the
+Reading: for the two pairs that need at least 20 vanilla seeds and whose order is clear and the
 same in both metrics, pairing does most of the work. Where two pipelines hardly differ (embedding 6
 of the MLP), calibration can lose: the difference shrinks more than the noise. The pair of widths
 turns its order: part of its vanilla difference is mean calibration.
