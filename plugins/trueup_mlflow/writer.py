@@ -79,10 +79,10 @@ class RunWriter:
             key, lambda: self._client.log_artifact(self._run_id, str(path), ARTIFACT_FOLDER)
         )
 
-    def log_figure(self, figure: Figure, name: str, key: str) -> bool:
-        """Write a figure as ``trueup/<name>``."""
+    def log_figure(self, draw: Callable[[], Figure], name: str, key: str) -> bool:
+        """Draw a figure and write it as ``trueup/<name>``; drawing is guarded as well."""
         path = f"{ARTIFACT_FOLDER}/{name}"
-        return self._guarded(key, lambda: self._client.log_figure(self._run_id, figure, path))
+        return self._guarded(key, lambda: self._client.log_figure(self._run_id, draw(), path))
 
     @cached_property
     def _client(self) -> Any:
