@@ -48,8 +48,9 @@ def test_predictions_are_one_parquet_artifact_and_nothing_else(client):
 
 
 def test_backfill_logs_what_log_evaluation_would_have_logged(client):
+    model = mlflow.initialize_logged_model(name="m")
     dataset = mlflow.data.from_numpy(P, name="validation")
-    place = {"prefix": "val_", "step": 4, "dataset": dataset}
+    place = {"prefix": "val_", "step": 4, "dataset": dataset, "model_id": model.model_id}
     run_id = run_with_predictions(**OPTIONS, **place)
     with mlflow.start_run() as active:
         log_evaluation(Y, P, **OPTIONS, **place)
@@ -60,8 +61,12 @@ def test_backfill_logs_what_log_evaluation_would_have_logged(client):
     ours = [tag for tag in direct.data.tags if tag.startswith("trueup.")]
     assert [backfilled.data.tags[tag] for tag in ours] == [direct.data.tags[tag] for tag in ours]
     (point,) = client.get_metric_history(run_id, "calibrated_val_log_loss")
-    assert (point.step, point.dataset_name) == (4, "validation")
+    assert point.step == 4
     assert backfilled.info.start_time <= point.timestamp <= backfilled.info.end_time
+    on_model = client.get_logged_model(model.model_id).metrics
+    assert {(m.key, m.value, m.dataset_name) for m in on_model if m.run_id == run_id} == {
+        (key, value, "validation") for key, value in direct.data.metrics.items()
+    }
 
 
 def test_backfill_twice_changes_nothing(client):
@@ -162,5 +167,6 @@ def test_bad_predictions_raise_and_store_nothing(client):
 
 
 def test_predictions_that_cannot_be_written_warn_and_return_none(client):
-    with pytest.warns(TrueupWarning, match="predictions_val was not logged"):
+    with pytest.warns(TrueupWarning) as caught:
         assert log_predictions(Y, P, run_id="0" * 32) is None
+    assert any("predictions_val was not logged" in str(warning.message) for warning in caught)

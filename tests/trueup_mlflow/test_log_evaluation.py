@@ -111,6 +111,8 @@ def test_metrics_belong_to_the_model_and_the_data_set(client):
     assert set(logged) == set(client.get_run(active.info.run_id).data.metrics)
     assert logged["calibrated_log_loss"].dataset_name == "validation"
     assert logged["calibrated_log_loss"].step == 2
+    (linked,) = client.get_run(active.info.run_id).inputs.dataset_inputs
+    assert (linked.dataset.name, linked.dataset.digest) == ("validation", dataset.digest)
 
 
 def test_a_model_of_another_run_becomes_an_input(client):
