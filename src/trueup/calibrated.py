@@ -103,7 +103,8 @@ def evaluate(
     )
     if not isinstance(split, Split):
         raise InvalidInputError(
-            f"split must be a Split; got {split!r}. Pass CrossFit(), HoldOut(), Rolling or InSample()."
+            f"split must be a Split; got {split!r}. "
+            "Pass CrossFit(), HoldOut(), Rolling(period) or InSample()."
         )
     groups = split.groups(rows.row_id, rows.times)
     parts = tuple(split.parts(int(groups.max()) + 1))
