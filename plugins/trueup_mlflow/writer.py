@@ -82,6 +82,11 @@ class RunWriter:
             key, lambda: self._client.log_artifact(self._run_id, str(path), ARTIFACT_FOLDER)
         )
 
+    def log_text(self, text: str, name: str, key: str) -> bool:
+        """Write a text as ``trueup/<name>``."""
+        path = f"{ARTIFACT_FOLDER}/{name}"
+        return self._guarded(key, lambda: self._client.log_text(self._run_id, text, path))
+
     def log_figure(self, draw: Callable[[], Figure], name: str, key: str) -> bool:
         """Draw a figure and write it as ``trueup/<name>``; drawing is guarded as well."""
         path = f"{ARTIFACT_FOLDER}/{name}"
