@@ -116,7 +116,11 @@ def test_model_without_an_id_gets_one_point_for_each_metric(client, evaluators, 
     expected = trueup.evaluate(targets, frame["a"], loss="mean_squared_error")
     metrics = client.get_run(run_id).data.metrics
     assert metrics["calibrated_mean_squared_error"] == pytest.approx(expected.calibrated)
-    for key in ("mean_squared_error", "calibrated_mean_squared_error", "bias_term_mean_squared_error"):
+    for key in (
+        "mean_squared_error",
+        "calibrated_mean_squared_error",
+        "bias_term_mean_squared_error",
+    ):
         assert number_of_points(client, run_id, key) == 1, key
 
 
@@ -202,7 +206,9 @@ def test_model_of_labels_is_a_tag_and_the_evaluation_goes_on(client):
     info = log_pyfunc(LabelsOnly())
     with pytest.warns(TrueupWarning, match="must be probabilities"):
         run_id, result = evaluate(
-            info.model_uri, frame[[*FEATURES, "y"]], ["default", "trueup"],
+            info.model_uri,
+            frame[[*FEATURES, "y"]],
+            ["default", "trueup"],
             evaluator_config={"default": NO_PLOTS},
         )
     assert "accuracy_score" in result.metrics
@@ -233,7 +239,9 @@ def test_static_table_of_probabilities_with_fields_prefix_and_two_losses(client)
     )
     assert metrics["calibrated_val_log_loss"] == pytest.approx(expected.calibrated, rel=1e-12)
     assert metrics["val_log_loss"] == pytest.approx(expected.vanilla, rel=1e-12)
-    assert metrics["val_field_ece_field"] == pytest.approx(expected.fields["field"].to_dict()["ece"])
+    assert metrics["val_field_ece_field"] == pytest.approx(
+        expected.fields["field"].to_dict()["ece"]
+    )
     assert "calibrated_val_brier_score" in metrics
     assert all(len(client.get_metric_history(run.info.run_id, key)) == 1 for key in metrics)
 

@@ -79,9 +79,7 @@ METRICS = {
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_metric_gets_the_calibrated_twin_that_evaluate_computes(
-    client, autologging, request, name
-):
+def test_metric_gets_the_calibrated_twin_that_evaluate_computes(client, autologging, request, name):
     function, fixture, loss, root = METRICS[name]
     rows = request.getfixturevalue(fixture)
     with mlflow.start_run() as run:
@@ -96,9 +94,7 @@ def test_metric_gets_the_calibrated_twin_that_evaluate_computes(
         assert metrics[f"bias_term_{name}{suffix}"] == pytest.approx(term, rel=1e-12)
 
 
-def test_multiclass_brier_score_is_calibrated_by_the_softmax_shift(
-    client, autologging, multiclass
-):
+def test_multiclass_brier_score_is_calibrated_by_the_softmax_shift(client, autologging, multiclass):
     value = brier_score_loss(multiclass.y, multiclass.p)
     with mlflow.start_run() as run:
         mlflow.log_metric("brier", value)
