@@ -18,8 +18,14 @@ with warnings.catch_warnings():  # MLflow warns of its own type hints while it i
     import mlflow.models.evaluation
     import mlflow.pyfunc
 
-# What MLflow's own evaluators, plots and model loading warn of is not ours.
-pytestmark = pytest.mark.filterwarnings("ignore", "error::trueup.errors.TrueupWarning")
+    class Probabilities(mlflow.pyfunc.PythonModel):
+        def predict(self, model_input):
+            return 1.0 / (1.0 + np.exp(-model_input["a"].to_numpy()))
+
+    class LabelsOnly(mlflow.pyfunc.PythonModel):
+        def predict(self, model_input):
+            return (model_input["a"].to_numpy() > 0).astype(int)
+
 
 NO_PLOTS = {"log_model_explainability": False, "log_explainer": False}
 CALIBRATED = ("calibrated_log_loss", "bias_term_log_loss", "bias_cost_log_loss")
@@ -39,10 +45,9 @@ def split(frame):
 
 def log_sklearn(model, frame):
     with mlflow.start_run():
-        info = mlflow.sklearn.log_model(
+        return mlflow.sklearn.log_model(
             model, name="m", pip_requirements=[], serialization_format="cloudpickle"
         )
-    return info
 
 
 FEATURES = ["a", "b", "c"]
@@ -116,7 +121,11 @@ def test_model_without_an_id_gets_one_point_for_each_metric(client, evaluators, 
     expected = trueup.evaluate(targets, frame["a"], loss="mean_squared_error")
     metrics = client.get_run(run_id).data.metrics
     assert metrics["calibrated_mean_squared_error"] == pytest.approx(expected.calibrated)
-    for key in ("mean_squared_error", "calibrated_mean_squared_error", "bias_term_mean_squared_error"):
+    for key in (
+        "mean_squared_error",
+        "calibrated_mean_squared_error",
+        "bias_term_mean_squared_error",
+    ):
         assert number_of_points(client, run_id, key) == 1, key
 
 
@@ -174,16 +183,6 @@ def test_xgboost_model(client, api):
     assert result.metrics["calibrated_log_loss"] == pytest.approx(expected.calibrated, rel=1e-6)
 
 
-class Probabilities(mlflow.pyfunc.PythonModel):
-    def predict(self, context, model_input):
-        return 1.0 / (1.0 + np.exp(-model_input["a"].to_numpy()))
-
-
-class LabelsOnly(mlflow.pyfunc.PythonModel):
-    def predict(self, context, model_input):
-        return (model_input["a"].to_numpy() > 0).astype(int)
-
-
 def log_pyfunc(model):
     with mlflow.start_run():
         return mlflow.pyfunc.log_model(name="m", python_model=model, pip_requirements=[])
@@ -193,7 +192,7 @@ def test_pyfunc_model_that_returns_probabilities(client):
     frame = table()
     info = log_pyfunc(Probabilities())
     _, result = evaluate(info.model_uri, frame[[*FEATURES, "y"]], "trueup")
-    expected = trueup.evaluate(frame["y"], Probabilities().predict(None, frame))
+    expected = trueup.evaluate(frame["y"], Probabilities().predict(frame))
     assert result.metrics["calibrated_log_loss"] == pytest.approx(expected.calibrated, rel=1e-9)
 
 
@@ -202,7 +201,9 @@ def test_model_of_labels_is_a_tag_and_the_evaluation_goes_on(client):
     info = log_pyfunc(LabelsOnly())
     with pytest.warns(TrueupWarning, match="must be probabilities"):
         run_id, result = evaluate(
-            info.model_uri, frame[[*FEATURES, "y"]], ["default", "trueup"],
+            info.model_uri,
+            frame[[*FEATURES, "y"]],
+            ["default", "trueup"],
             evaluator_config={"default": NO_PLOTS},
         )
     assert "accuracy_score" in result.metrics
@@ -233,22 +234,23 @@ def test_static_table_of_probabilities_with_fields_prefix_and_two_losses(client)
     )
     assert metrics["calibrated_val_log_loss"] == pytest.approx(expected.calibrated, rel=1e-12)
     assert metrics["val_log_loss"] == pytest.approx(expected.vanilla, rel=1e-12)
-    assert metrics["val_field_ece_field"] == pytest.approx(expected.fields["field"].to_dict()["ece"])
+    assert metrics["val_field_ece_field"] == pytest.approx(
+        expected.fields["field"].to_dict()["ece"]
+    )
     assert "calibrated_val_brier_score" in metrics
     assert all(len(client.get_metric_history(run.info.run_id, key)) == 1 for key in metrics)
 
 
 def test_undefined_metric_is_a_tag(client):
     frame = table().assign(p=0.3, y=0)
-    with mlflow.start_run() as run:
-        with pytest.warns(TrueupWarning, match="was not logged"):
-            result = mlflow.models.evaluate(
-                data=frame,
-                targets="y",
-                predictions="p",
-                model_type="classifier",
-                evaluators="trueup",
-            )
+    with mlflow.start_run() as run, pytest.warns(TrueupWarning, match="was not logged"):
+        result = mlflow.models.evaluate(
+            data=frame,
+            targets="y",
+            predictions="p",
+            model_type="classifier",
+            evaluators="trueup",
+        )
     assert result.metrics == {}
     assert "trueup.skipped.log_loss" in client.get_run(run.info.run_id).data.tags
 

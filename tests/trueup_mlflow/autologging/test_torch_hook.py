@@ -95,9 +95,7 @@ def test_each_epoch_gets_the_twin_of_its_own_loop(client, watched):
         for epoch in range(3):
             train_step(logits, target[:, None])
             shifted = logits * (1.0 + epoch)
-            mlflow.log_metric(
-                "loss", by_row(nn.CrossEntropyLoss(), shifted, target), step=epoch
-            )
+            mlflow.log_metric("loss", by_row(nn.CrossEntropyLoss(), shifted, target), step=epoch)
     history = client.get_metric_history(run.info.run_id, "calibrated_loss")
     expected = [
         trueup.evaluate(target.numpy(), y_logit=(logits * (1.0 + epoch)).double().numpy())
