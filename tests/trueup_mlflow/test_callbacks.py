@@ -175,10 +175,10 @@ def test_lightning_logs_each_validation_epoch_and_lets_checkpoints_monitor(
             logit = self.layer(x)[:, 0]
             return y, logit, torch.nn.functional.binary_cross_entropy_with_logits(logit, y)
 
-        def training_step(self, batch, batch_idx):
+        def training_step(self, batch, *_):
             return self.step(batch)[2]
 
-        def validation_step(self, batch, batch_idx):
+        def validation_step(self, batch, *_):
             y, logit, _ = self.step(batch)
             return {"y_true": y, "y_logit": logit}
 

@@ -322,6 +322,11 @@ def test_number_that_is_not_a_mean_over_rows_gains_nothing(client, autologging, 
     assert not any(tag.startswith("trueup") for tag in data.tags)
 
 
+def log_twice(key, value):
+    for step in range(2):
+        mlflow.log_metric(key, value, step=step)
+
+
 def test_undefined_metric_is_a_tag_and_one_warning(client, off_at_the_end, binary):
     autolog(split=HoldOut(0.02))
     value = log_loss(binary.y, binary.p)
@@ -329,8 +334,7 @@ def test_undefined_metric_is_a_tag_and_one_warning(client, off_at_the_end, binar
         mlflow.start_run() as run,
         pytest.warns(TrueupWarning, match="calibrated values of loss") as seen,
     ):
-        for step in range(2):
-            mlflow.log_metric("loss", value, step=step)
+        log_twice("loss", value)
     data = logged(client, run)
     assert data.metrics == {"loss": value}
     assert "at least 10 rows of each class" in data.tags["trueup.skipped.loss"]
