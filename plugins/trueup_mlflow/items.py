@@ -93,7 +93,7 @@ def field_key(kind: str, name: str, prefix: str = "") -> str:
 
     Characters that MLflow refuses in a key become ``_``.
     """
-    return _NOT_IN_KEY.sub("_", f"{prefix}field_{kind}_{name}")[:MAX_KEY_LENGTH]
+    return _legal(f"{prefix}field_{kind}_{name}")
 
 
 def fingerprint_tag(key: str) -> str:
@@ -102,8 +102,8 @@ def fingerprint_tag(key: str) -> str:
 
 
 def skipped_tag(key: str) -> str:
-    """Return the tag that says why a key has no value."""
-    return f"trueup.skipped.{key}"
+    """Return the tag that says why a key has no value; legal even where the key is not."""
+    return _legal(f"trueup.skipped.{key}")
 
 
 def evaluation_items(
@@ -188,6 +188,10 @@ def seed_items(key: str, values: Sequence[float], *, confidence_level: float = 0
                 f"{key}_high": mean + margin,
             }
     return _finite(key, metrics)
+
+
+def _legal(key: str) -> str:
+    return _NOT_IN_KEY.sub("_", key)[:MAX_KEY_LENGTH]
 
 
 def _rooted(value: float, root: bool) -> float:
