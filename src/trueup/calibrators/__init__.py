@@ -1,6 +1,6 @@
-"""Post-hoc calibrators of probabilities: scikit-learn estimators whose ``X`` holds a model's predictions.
+"""Post-hoc calibrators: scikit-learn estimators whose ``X`` holds a model's probabilities.
 
-Each public name is imported when it is first used, so that torch is loaded by ``NeuralCalibrator.fit`` alone.
+Each public name is imported when it is first used; torch is loaded by fitting with it alone.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from trueup.calibrators.compare import CalibratorTable as CalibratorTable
     from trueup.calibrators.compare import compare_calibrators as compare_calibrators
     from trueup.calibrators.field_offset import FieldOffsetCalibrator as FieldOffsetCalibrator
-    from trueup.calibrators.guard import Guarded as Guarded
     from trueup.calibrators.guard import GuardDecision as GuardDecision
+    from trueup.calibrators.guard import Guarded as Guarded
     from trueup.calibrators.histogram import HistogramCalibrator as HistogramCalibrator
     from trueup.calibrators.ilps import ILPSCalibrator as ILPSCalibrator
     from trueup.calibrators.isotonic import IsotonicCalibrator as IsotonicCalibrator

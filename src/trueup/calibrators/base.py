@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError as SklearnNotFittedError
+from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
@@ -25,12 +28,41 @@ from trueup.calibrators.scores import (
     check_probabilities,
     check_weight,
 )
-from trueup.errors import InvalidInputError, NotFittedError
+from trueup.errors import InvalidInputError, NotFittedError, UndefinedMetricError
 
 FieldArrays = dict[str, NDArray[Any]]
 
 
-class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(frozen=True)
+class Rows:
+    """Checked rows of positive weight, and which of the given rows they are.
+
+    Attributes
+    ----------
+    p : array of shape (n,) or (n, k)
+        Probabilities.
+    y : array of shape (n,)
+        Class indices.
+    fields : mapping from name to array of shape (n,)
+        The fields.
+    weight : array of shape (n,)
+        Positive weights.
+    kept : bool array
+        Which of the given rows have a positive weight.
+    """
+
+    p: FloatArray
+    y: FloatArray
+    fields: FieldArrays
+    weight: FloatArray
+    kept: NDArray[np.bool_]
+
+
+class _NotFittedError(NotFittedError, SklearnNotFittedError):  # type: ignore[misc]
+    """Raised for callers that catch trueup's error or scikit-learn's."""
+
+
+class Calibrator(ClassifierMixin, BaseEstimator):
     """A classifier whose ``X`` holds the probabilities of another model.
 
     A subclass sets ``state_names``, the fitted attributes that :meth:`save` keeps, and says how to
@@ -82,13 +114,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         UndefinedMetricError
             If the labels determine no finite solution.
         """
-        y = self._encode_labels(X, y)
-        p = check_probabilities(X)
-        weight = check_weight(sample_weight, len(y))
-        self._check_classes(p)
-        kept = weight > 0.0
-        columns = {name: column[kept] for name, column in check_columns(fields, len(y)).items()}
-        self._fit(p[kept], y[kept], columns, weight[kept])
+        rows = self._checked_rows(X, y, fields, sample_weight)
+        self._fit(rows.p, rows.y, rows.fields, rows.weight)
         return self
 
     def predict_proba(self, X: Any, *, fields: Columns | None = None) -> FloatArray:
@@ -110,12 +137,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             If the input has the wrong shape or range, or a field is missing.
         """
         if not self.__sklearn_is_fitted__():
-            raise NotFittedError(
+            raise _NotFittedError(
                 f"{type(self).__name__} must be fitted before it predicts; got no fitted state. "
                 "Call fit first."
             )
-        p = check_probabilities(X)
         self._check_width(X)
+        p = self._read_proba(X)
         calibrated = self._calibrate(p, check_columns(fields, len(p)))
         if calibrated.ndim == 2:
             return calibrated
@@ -123,7 +150,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any, *, fields: Columns | None = None) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,)."""
-        return np.asarray(self.classes_[self.predict_proba(X, fields=fields).argmax(axis=1)])
+        most_probable = self.predict_proba(X, fields=fields).argmax(axis=1)
+        return np.asarray(self.classes_[most_probable])
 
     def save(self, path: str | Path) -> None:
         """Write the calibrator into the folder ``path`` as JSON and npz, without pickle."""
@@ -150,6 +178,18 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return calibrator
 
+    def _checked_rows(self, X: Any, y: Any, fields: Columns | None, sample_weight: Any) -> Rows:
+        y = self._encode_labels(X, y)
+        p = self._read_proba(X)
+        weight = check_weight(sample_weight, len(y))
+        kept = weight > 0.0
+        self._check_classes(2 if p.ndim == 1 else p.shape[1], y[kept])
+        columns = {name: column[kept] for name, column in check_columns(fields, len(y)).items()}
+        return Rows(p[kept], y[kept], columns, weight[kept], kept)
+
+    def _read_proba(self, X: Any) -> FloatArray:
+        return check_probabilities(X)
+
     def _encode_labels(self, X: Any, y: Any) -> FloatArray:
         if y is None:
             raise InvalidInputError(
@@ -168,18 +208,29 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table = check_array(X, ensure_2d=False, dtype=None, ensure_all_finite=False)
         _check_n_features(self, table[:, None] if table.ndim == 1 else table, reset=reset)
 
-    def _check_classes(self, p: FloatArray) -> None:
-        n_classes, columns = len(self.classes_), 2 if p.ndim == 1 else p.shape[1]
-        if n_classes != columns:
+    def _check_classes(self, columns: int, y: FloatArray) -> None:
+        n_classes, weighted = len(self.classes_), len(np.unique(y))
+        if n_classes > 2 and not self.multiclass:
             raise InvalidInputError(
-                f"y must hold {columns} classes, as many as X describes; got {n_classes} class"
-                f"{'' if n_classes == 1 else 'es'}. Fit on rows that hold every class."
+                f"y must hold two classes; got {n_classes}. Only binary classification is "
+                f"supported by {type(self).__name__}. Use ShiftCalibrator, "
+                "TemperatureCalibrator or NeuralCalibrator."
             )
-        if columns > 2 and not self.multiclass:
+        if n_classes > columns:
             raise InvalidInputError(
-                f"X must describe two classes, since {type(self).__name__} is binary; got {columns} "
-                "columns. Use ShiftCalibrator, TemperatureCalibrator or NeuralCalibrator."
+                f"y must hold {columns} classes, as X does; got {n_classes}. "
+                "Pass one column of probabilities per class."
+            )
+        if weighted < columns:
+            raise UndefinedMetricError(
+                f"y must hold {columns} classes with positive weight; got {weighted} "
+                f"class{'' if weighted == 1 else 'es'}. Fit on rows that hold every class."
             )
 
     def __sklearn_is_fitted__(self) -> bool:
         return all(hasattr(self, name) for name in self.state_names)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self.multiclass
+        return tags

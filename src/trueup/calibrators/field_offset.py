@@ -45,9 +45,9 @@ class FieldOffsetCalibrator(Calibrator):
 
     Notes
     -----
-    The offsets of a field are the posterior mode under a normal prior with mean zero, whose variance is
-    estimated from the same rows (empirical Bayes, with the Laplace approximation and MacKay's
-    fixed-point rule). A level with few rows therefore moves little, and a field without
+    The offsets of a field are the posterior mode under a normal prior with mean zero, whose
+    variance is estimated from the same rows (empirical Bayes, with the Laplace approximation and
+    MacKay's fixed-point rule). A level with few rows therefore moves little, and a field without
     miscalibration gets offsets near zero. Offsets and line plot are fitted in turns.
 
     This is no method of the paper: it is what its bivariate ablation, ILPS and field z, becomes
@@ -163,4 +163,3 @@ def _improve(
     determined = float((information / curvature).sum())  # MacKay's effective number of offsets
     variance = float(values @ values) / max(determined, _LEAST_VARIANCE)
     return Offsets(values, max(variance, _LEAST_VARIANCE)), step
-

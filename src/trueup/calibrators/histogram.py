@@ -79,9 +79,7 @@ class HistogramCalibrator(Calibrator):
         if self.strategy == "uniform":
             return grid
         if self.strategy == "quantile":
-            inner = np.unique(
-                np.quantile(p, grid[1:-1], weights=weight, method="inverted_cdf")
-            )
+            inner = np.unique(np.quantile(p, grid[1:-1], weights=weight, method="inverted_cdf"))
             return np.concatenate([[0.0], inner[(inner > 0.0) & (inner < 1.0)], [1.0]])
         raise InvalidInputError(
             f'strategy must be "quantile" or "uniform"; got {self.strategy!r}. Check the spelling.'

@@ -28,8 +28,8 @@ class ILPSCalibrator(Calibrator):
     ----------
     knots : {"quantile", "paper"}, default "quantile"
         "quantile": knots at quantiles of the logit, continued outside with slope 1.
-        "paper": ``sigmoid(a_k) = k / (K + 1)``, constant outside. With rare positives most logits lie
-        outside the paper's grid.
+        "paper": ``sigmoid(a_k) = k / (K + 1)``, constant outside. With rare positives most
+        logits lie outside the paper's grid.
     n_knots : int, optional
         Number of knots; 50 quantiles or the paper's 100.
     solver : {"convex", "sgd"}, default "convex"
@@ -51,8 +51,8 @@ class ILPSCalibrator(Calibrator):
 
     References
     ----------
-    Pan et al. (2020), Field-aware Calibration, Section 4.1. Deviations: the convex solver, the ridge
-    and the quantile knots, which are the defaults.
+    Pan et al. (2020), Field-aware Calibration, Section 4.1. Deviations: the convex solver, the
+    ridge and the quantile knots, which are the defaults.
 
     Examples
     --------

@@ -30,14 +30,13 @@ def descend_line_plot(
     """
     piece = torch.from_numpy(rows.piece)
     position, fixed, label, share = (
-        torch.from_numpy(array)
-        for array in (rows.position, rows.fixed, y, weight / weight.mean())
+        torch.from_numpy(array) for array in (rows.position, rows.fixed, y, weight / weight.mean())
     )
     heights = torch.tensor(knots, dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.Adam([heights], lr=learning_rate)
     generator = torch.Generator().manual_seed(seed)
     for _ in range(epochs):
-        for batch in torch.randperm(len(y), generator=generator).split(batch_size):
+        for batch in torch.split(torch.randperm(len(y), generator=generator), batch_size):
             left = piece[batch]
             step = heights.diff()
             eta = heights[left] + position[batch] * step[left] + fixed[batch]
@@ -46,6 +45,6 @@ def descend_line_plot(
             )
             loss = loss + penalty * torch.relu(-step).sum()
             optimizer.zero_grad()
-            loss.backward()
+            torch.autograd.backward(loss)
             optimizer.step()
     return np.asarray(heights.detach().numpy())

@@ -1,4 +1,4 @@
-"""Columns of a field as integer codes: seen levels, a level for missing values, one for unseen ones."""
+"""Fields as integer codes: the levels seen in fitting, missing values, unseen values."""
 
 from __future__ import annotations
 
@@ -135,6 +135,6 @@ def _as_texts(column: NDArray[Any]) -> list[str | None]:
 
 
 def _text(value: Any) -> str | None:
-    if value is None or type(value).__name__ == "NAType" or value != value:  # noqa: PLR0124 - NaN
+    if value is None or type(value).__name__ == "NAType" or value != value:
         return None
     return str(value)

@@ -18,7 +18,7 @@ _TOLERANCE = 1e-12
 
 
 def quantile_knots(margin: FloatArray, weight: FloatArray, n_knots: int) -> FloatArray:
-    """Return at most ``n_knots`` distinct weighted quantiles, from the least to the largest value."""
+    """Return at most ``n_knots`` distinct weighted quantiles, the extremes among them."""
     grid = np.linspace(0.0, 1.0, n_knots)
     knots = np.unique(np.quantile(margin, grid, weights=weight, method="inverted_cdf"))
     return knots if len(knots) > 1 else knots[0] + np.array([-0.5, 0.5])
@@ -125,7 +125,8 @@ def fit_line_plot(
         Increasing logits.
     ridge : float
         Strength of the pull of each piece towards slope 1, in rows:
-        ``ridge * sum((b_k+1 - b_k - (a_k+1 - a_k))^2 / (a_k+1 - a_k))`` is added to the summed loss.
+        ``ridge * sum((b_k+1 - b_k - (a_k+1 - a_k))^2 / (a_k+1 - a_k))`` is added to the summed
+        loss.
 
     Returns
     -------
@@ -134,9 +135,9 @@ def fit_line_plot(
 
     Notes
     -----
-    The problem is convex with a tridiagonal Hessian, so Newton's method needs few passes over the rows;
-    each step is a small bounded least-squares problem in the increments of the heights, solved by
-    SciPy, and is halved until the objective falls.
+    The problem is convex with a tridiagonal Hessian, so Newton's method needs few passes over the
+    rows; each step is a small bounded least-squares problem in the increments of the heights,
+    solved by SciPy, and is halved until the objective falls.
     """
     width = np.diff(knots)
     free = np.concatenate([[knots[0]], width])  # first height and increments: the identity
@@ -175,7 +176,8 @@ def _newton_target(
 ) -> FloatArray:
     """Minimise the quadratic model of the objective over non-negative increments."""
     p = expit(rows.value(np.cumsum(free)))
-    # The heights are cumulative sums of the free parameters, so derivatives are summed from the right.
+    # The heights are cumulative sums of the free parameters, so derivatives are summed from the
+    # right.
     gradient = np.cumsum(rows.gradient(weight * (p - y))[::-1])[::-1].copy()
     hessian = rows.hessian(weight * p * (1.0 - p))
     hessian = np.cumsum(np.cumsum(hessian[::-1], axis=0)[::-1, ::-1], axis=1)[:, ::-1].copy()

@@ -33,7 +33,8 @@ class NeuralCalibrator(Calibrator):
         Largest number of epochs, and the number of epochs without gain on held-out rows after which
         training stops. The paper trains one epoch.
     validation_fraction : float, default 0.1
-        Share of the rows that decide which epoch is kept; they are not trained on. 0 keeps the last.
+        Share of the rows that decide which epoch is kept; they are not trained on. 0 keeps the
+        last.
     n_knots, ridge : int, float
         The line plot's knots and the ridge of the fit that it starts from, see
         :class:`ILPSCalibrator`.

@@ -90,22 +90,25 @@ class AuxiliaryNetwork(torch.nn.Module):
         torch.nn.init.normal_(self.embedding.weight, std=0.05)
         torch.nn.init.zeros_(self.embedding.weight[0])
         sizes = layer_sizes(len(n_codes) * training.embedding, training.hidden, outputs)
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(*size) for size in sizes)
-        torch.nn.init.zeros_(self.layers[-1].weight)
-        torch.nn.init.zeros_(self.layers[-1].bias)
+        layers = [torch.nn.Linear(*size) for size in sizes]
+        torch.nn.init.zeros_(layers[-1].weight)
+        torch.nn.init.zeros_(layers[-1].bias)
+        self.layers = torch.nn.ModuleList(layers)
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """Return g of shape (batch, outputs)."""
-        hidden = self.embedding(rows).flatten(1)
+        hidden: torch.Tensor = self.embedding(rows).flatten(1)
         for layer in self.layers[:-1]:
             hidden = torch.relu(layer(hidden))
-        return self.layers[-1](hidden)
+        output: torch.Tensor = self.layers[-1](hidden)
+        return output
 
     def arrays(self, first_rows: NDArray[Any]) -> Network:
         """Return the network as arrays."""
         layers = [
             (layer.weight.detach().numpy().T.copy(), layer.bias.detach().numpy().copy())
             for layer in self.layers
+            if isinstance(layer, torch.nn.Linear)
         ]
         weights, biases = zip(*layers, strict=True)
         table = self.embedding.weight.detach().numpy().copy()
@@ -162,9 +165,9 @@ def _descend(
     )
     best_epoch, best_loss, best = 0, _mean_loss(losses, held_out), copy.deepcopy(model.state_dict())
     for epoch in range(1, training.epochs + 1):
-        for batch in rows[torch.randperm(len(rows))].split(training.batch_size):
+        for batch in torch.split(rows[torch.randperm(len(rows))], training.batch_size):
             optimizer.zero_grad()
-            losses(batch).mean().backward()
+            torch.autograd.backward(losses(batch).mean())
             optimizer.step()
         loss = _mean_loss(losses, held_out) if len(held_out) else -float(epoch)
         if loss < best_loss:
@@ -179,4 +182,5 @@ def _mean_loss(losses: Callable[[torch.Tensor], torch.Tensor], rows: torch.Tenso
     if not len(rows):
         return float("inf")
     with torch.no_grad():
-        return float(sum(losses(part).sum() for part in rows.split(65536)) / len(rows))
+        total = sum(float(losses(part).sum()) for part in torch.split(rows, 65536))
+    return total / len(rows)

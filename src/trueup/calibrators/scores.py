@@ -19,7 +19,7 @@ _SUM_TOLERANCE = 1e-4
 
 
 def check_probabilities(X: Any) -> FloatArray:
-    """Return the predictions as P(second class) of shape (n,), or as a table of shape (n, k), k > 2.
+    """Return P(second class) of shape (n,), or for k > 2 classes the table of shape (n, k).
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def _check_row_sums(table: FloatArray) -> None:
 
 
 def to_logit(probability: FloatArray) -> FloatArray:
-    """Return log-odds of shape (n,), or log-probabilities of shape (n, k), clipped at float64's eps."""
+    """Return log-odds (n,) or log-probabilities (n, k), clipped at float64's eps."""
     if probability.ndim == 2:
         return np.asarray(np.log(np.clip(probability, EPS, 1.0)))
     clipped = np.clip(probability, EPS, 1.0 - EPS)

@@ -29,6 +29,8 @@ class ShiftCalibrator(Calibrator):
     state_names = ("bias_",)
     multiclass = True
 
+    bias_: FloatArray | float
+
     def _fit(self, p: FloatArray, y: FloatArray, fields: FieldArrays, weight: FloatArray) -> None:  # noqa: ARG002
         if p.ndim == 2:
             self.bias_ = solve_softmax_shift(to_logit(p), y.astype(np.intp), weight)

@@ -30,7 +30,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def save_calibrator(calibrator: Calibrator, folder: Path) -> None:
-    """Write ``calibrator.json`` and ``calibrator.npz`` into the folder, which is made if missing."""
+    """Write ``calibrator.json`` and ``calibrator.npz`` into the folder; make it if missing."""
     arrays: Arrays = {}
     document = {
         "format": _FORMAT,
@@ -66,7 +66,8 @@ def load_calibrator(path: str | Path) -> Calibrator:
             f"path must hold format {_FORMAT} or older; got {document['format']}. Upgrade trueup."
         )
     with np.load(folder / "calibrator.npz", allow_pickle=False) as arrays:
-        return _unpack(document["calibrator"], dict(arrays))
+        calibrator: Calibrator = _unpack(document["calibrator"], dict(arrays))
+    return calibrator
 
 
 def _pack(value: Any, arrays: Arrays) -> Any:
