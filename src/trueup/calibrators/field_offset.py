@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,23 +83,19 @@ class FieldOffsetCalibrator(Calibrator):
         columns = chosen_fields(fields, self.fields, type(self).__name__)
         self.levels_ = {name: fit_levels(column) for name, column in columns.items()}
         codes = {name: self.levels_[name].codes(column) for name, column in columns.items()}
-        offsets = {name: Offsets.none(level.n_codes) for name, level in self.levels_.items()}
+        start = {name: Offsets.none(level.n_codes) for name, level in self.levels_.items()}
         knots = quantile_knots(margin, weight, self.n_knots)
-        for _ in range(_ROUNDS if columns else 1):
-            shift = sum((offsets[name].values[code] for name, code in codes.items()), np.zeros(1))
-            rows = hats(margin, knots, True, shift)
-            heights = fit_line_plot(rows, y, weight, knots, ridge=self.ridge)
-            self.line_plot_ = LinePlot(knots, heights, unit_tails=True)
-            offsets = fit_offsets(self.line_plot_(margin), y, weight, codes, offsets)
+        self.line_plot_, offsets = fit_in_turns(
+            margin, y, weight, codes, start, knots=knots, ridge=self.ridge
+        )
         self.offsets_ = {name: part.values for name, part in offsets.items()}
         self.spreads_ = {name: part.variance**0.5 for name, part in offsets.items()}
 
     def _calibrate(self, p: FloatArray, fields: FieldArrays) -> FloatArray:
         columns = chosen_fields(fields, list(self.levels_), type(self).__name__)
-        eta = self.line_plot_(to_logit(p))
-        for name, column in columns.items():
-            eta = eta + self.offsets_[name][self.levels_[name].codes(column)]
-        return np.asarray(expit(eta))
+        codes = {name: self.levels_[name].codes(column) for name, column in columns.items()}
+        margin = self.line_plot_(to_logit(p))
+        return np.asarray(expit(margin + total_offset(codes, self.offsets_, len(p))))
 
 
 @dataclass(frozen=True)
@@ -114,12 +111,60 @@ class Offsets:
         return cls(np.zeros(n_codes), 0.1)
 
 
+def total_offset(
+    codes: Mapping[str, NDArray[np.intp]], offsets: Mapping[str, FloatArray], n: int
+) -> FloatArray:
+    """Return the sum over the fields of each row's offset, shape (n,)."""
+    total = np.zeros(n)
+    for name, code in codes.items():
+        total += offsets[name][code]
+    return total
+
+
+def fit_in_turns(
+    margin: FloatArray,
+    y: FloatArray,
+    weight: FloatArray,
+    codes: Mapping[str, NDArray[np.intp]],
+    start: Mapping[str, Offsets],
+    *,
+    knots: FloatArray,
+    ridge: float,
+    fixed: FloatArray | float = 0.0,
+) -> tuple[LinePlot, dict[str, Offsets]]:
+    """Fit the line plot and the offsets in turns.
+
+    Parameters
+    ----------
+    margin, y, weight : arrays of shape (n,)
+        Logits, labels in {0, 1}, positive weights.
+    codes : mapping from field to int array of shape (n,)
+        Codes of the levels.
+    start : mapping from field to Offsets
+        Where to start.
+    knots : array
+        Knots of the line plot.
+    ridge : float
+        See :func:`fit_line_plot`.
+    fixed : array of shape (n,), default 0
+        Logits that are added to both.
+    """
+    offsets = dict(start)
+    for _ in range(_ROUNDS if codes else 1):
+        shift = total_offset(codes, {name: o.values for name, o in offsets.items()}, len(y))
+        rows = hats(margin, knots, True, shift + fixed)
+        heights = fit_line_plot(rows, y, weight, knots, ridge=ridge)
+        line_plot = LinePlot(knots, heights, unit_tails=True)
+        offsets = fit_offsets(line_plot(margin) + fixed, y, weight, codes, offsets)
+    return line_plot, offsets
+
+
 def fit_offsets(
     eta: FloatArray,
     y: FloatArray,
     weight: FloatArray,
-    codes: dict[str, NDArray[np.intp]],
-    start: dict[str, Offsets],
+    codes: Mapping[str, NDArray[np.intp]],
+    start: Mapping[str, Offsets],
 ) -> dict[str, Offsets]:
     """Return the offsets of every field by Newton steps in turns over the fields.
 
@@ -135,7 +180,7 @@ def fit_offsets(
         Where to start.
     """
     offsets = dict(start)
-    total = eta + sum((offsets[name].values[code] for name, code in codes.items()), np.zeros(1))
+    total = eta + total_offset(codes, {name: o.values for name, o in offsets.items()}, len(y))
     for _ in range(_PASSES):
         largest = 0.0
         for name, code in codes.items():

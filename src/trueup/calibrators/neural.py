@@ -8,11 +8,14 @@ from scipy.special import expit, softmax
 
 from trueup.bias import solve_softmax_shift
 from trueup.calibrators.base import Calibrator, FieldArrays
+from trueup.calibrators.field_offset import Offsets, fit_in_turns, total_offset
 from trueup.calibrators.levels import UNSEEN, chosen_fields, fit_levels
-from trueup.calibrators.line_plot import Hats, LinePlot, fit_line_plot, hats, quantile_knots
+from trueup.calibrators.line_plot import LinePlot, hats, quantile_knots
 from trueup.calibrators.network import Training
 from trueup.calibrators.scores import FloatArray, to_logit
 from trueup.errors import InvalidInputError
+
+FieldCodes = dict[str, NDArray[np.intp]]
 
 
 class NeuralCalibrator(Calibrator):
@@ -27,6 +30,10 @@ class NeuralCalibrator(Calibrator):
         Size of the embedding of a level; the paper's networks use 256.
     hidden : tuple of int, default (32, 32)
         Sizes of the ReLU layers; the paper's networks use (200, 200).
+    offsets : bool, default True
+        Fit a shrunk offset per level, as :class:`FieldOffsetCalibrator` does, before the network,
+        which then has to improve on it, and again with the line plot after it. False is the
+        paper's g. Without effect with k > 2 classes.
     learning_rate, weight_decay, batch_size : float, float, int
         Adam's step, its decoupled decay, and the rows of a step.
     epochs, patience : int
@@ -54,7 +61,7 @@ class NeuralCalibrator(Calibrator):
     -----
     The prediction is non-decreasing in the model's logit for fixed fields, exactly. With k > 2
     classes, eta is one positive factor on the log-probabilities and one bias per class, which the
-    paper leaves open. g starts at zero and eta at the convex fit, so that epoch 0 is ILPS alone.
+    paper leaves open.
 
     References
     ----------
@@ -62,7 +69,7 @@ class NeuralCalibrator(Calibrator):
     are positive by construction in place of the soft penalty, early stopping.
     """
 
-    state_names = ("levels_", "network_", "eta_", "epoch_")
+    state_names = ("levels_", "network_", "eta_", "offsets_", "epoch_")
     multiclass = True
 
     def __init__(
@@ -71,6 +78,7 @@ class NeuralCalibrator(Calibrator):
         fields: str | list[str] | None = None,
         embedding: int = 8,
         hidden: tuple[int, ...] = (32, 32),
+        offsets: bool = True,
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-4,
         batch_size: int = 256,
@@ -84,6 +92,7 @@ class NeuralCalibrator(Calibrator):
         self.fields = fields
         self.embedding = embedding
         self.hidden = hidden
+        self.offsets = offsets
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.batch_size = batch_size
@@ -95,34 +104,74 @@ class NeuralCalibrator(Calibrator):
         self.random_state = random_state
 
     def _fit(self, p: FloatArray, y: FloatArray, fields: FieldArrays, weight: FloatArray) -> None:
-        from trueup.calibrators.neural_training import LinePlotEta, ScaledEta, train
-
         columns = chosen_fields(fields, self.fields, type(self).__name__)
         self.levels_ = {name: fit_levels(column) for name, column in columns.items()}
-        held_out = self._held_out(len(y))
-        eta = (
-            ScaledEta(to_logit(p), self._start_biases(p, y, weight, ~held_out))
-            if p.ndim == 2
-            else LinePlotEta(*self._start_line_plot(p, y, weight, ~held_out))
-        )
-        n_codes = [levels.n_codes for levels in self.levels_.values()] or [1]
-        codes = self._codes(columns, len(y))
-        trained = train(eta, codes, n_codes, y, weight, held_out, self._training())
-        self.network_, self.eta_, self.epoch_ = trained.network, trained.eta, trained.epoch
+        self._fit_margin(to_logit(p), y, self._codes(columns), weight)
 
     def _calibrate(self, p: FloatArray, fields: FieldArrays) -> FloatArray:
-        columns = chosen_fields(fields, list(self.levels_), type(self).__name__)
-        correction = self.network_(self._codes(columns, len(p)))
-        margin = self.eta_(to_logit(p))
+        codes = self._codes(chosen_fields(fields, list(self.levels_), type(self).__name__))
+        margin = self.eta_(to_logit(p)) + self._network_output(codes, p)
         if p.ndim == 2:
-            return np.asarray(softmax(margin + correction, axis=1))
-        return np.asarray(expit(margin + correction[:, 0]))
+            return np.asarray(softmax(margin, axis=1))
+        return np.asarray(expit(margin + self._offset(codes, len(p))))
 
-    def _codes(self, columns: FieldArrays, n: int) -> NDArray[np.intp]:
-        if not columns:
-            return np.full((n, 1), UNSEEN, dtype=np.intp)
-        codes = [self.levels_[name].codes(column) for name, column in columns.items()]
-        return np.stack(codes, axis=1)
+    def _fit_margin(
+        self, margin: FloatArray, y: FloatArray, codes: FieldCodes, weight: FloatArray
+    ) -> None:
+        from trueup.calibrators.neural_training import LinePlotEta, ScaledEta, train
+
+        held_out = self._held_out(len(y))
+        n_codes = [levels.n_codes for levels in self.levels_.values()] or [1]
+        self.offsets_: dict[str, FloatArray] = {}
+        eta: LinePlotEta | ScaledEta
+        if margin.ndim == 2:
+            first = ~held_out
+            biases = solve_softmax_shift(margin[first], y[first].astype(np.intp), weight[first])
+            eta = ScaledEta(margin, -biases)
+        else:
+            start = self._convex(margin, y, codes, weight, ~held_out)
+            eta = LinePlotEta(hats(margin, start.knots, True, self._offset(codes, len(y))), start)
+        stacked = _stacked(codes, len(y))
+        trained = train(eta, stacked, n_codes, y, weight, held_out, self._training())
+        self.network_, self.eta_, self.epoch_ = trained.network, trained.eta, trained.epoch
+        if self.offsets and margin.ndim == 1:
+            every = np.ones(len(y), dtype=np.bool_)
+            fixed = self._network_output(codes, margin)
+            self.eta_ = self._convex(margin, y, codes, weight, every, fixed)
+
+    def _convex(
+        self,
+        margin: FloatArray,
+        y: FloatArray,
+        codes: FieldCodes,
+        weight: FloatArray,
+        chosen: NDArray[np.bool_],
+        fixed: FloatArray | float = 0.0,
+    ) -> LinePlot:
+        """Fit the line plot and, if asked for, the offsets; return the line plot."""
+        used = {name: code[chosen] for name, code in codes.items()} if self.offsets else {}
+        line_plot, offsets = fit_in_turns(
+            margin[chosen],
+            y[chosen],
+            weight[chosen],
+            used,
+            {name: Offsets.none(self.levels_[name].n_codes) for name in used},
+            knots=quantile_knots(margin, weight, self.n_knots),
+            ridge=self.ridge,
+            fixed=fixed,
+        )
+        self.offsets_ = {name: part.values for name, part in offsets.items()}
+        return line_plot
+
+    def _offset(self, codes: FieldCodes, n: int) -> FloatArray:
+        return total_offset({name: codes[name] for name in self.offsets_}, self.offsets_, n)
+
+    def _network_output(self, codes: FieldCodes, like: FloatArray) -> FloatArray:
+        output = self.network_(_stacked(codes, len(like)))
+        return output if like.ndim == 2 else output[:, 0]
+
+    def _codes(self, columns: FieldArrays) -> FieldCodes:
+        return {name: self.levels_[name].codes(column) for name, column in columns.items()}
 
     def _held_out(self, n: int) -> NDArray[np.bool_]:
         if not 0.0 <= self.validation_fraction < 1.0:
@@ -133,21 +182,6 @@ class NeuralCalibrator(Calibrator):
         held_out = np.zeros(n, dtype=np.bool_)
         held_out[chosen[: int(self.validation_fraction * n)]] = True
         return held_out
-
-    def _start_line_plot(
-        self, p: FloatArray, y: FloatArray, weight: FloatArray, fitted: NDArray[np.bool_]
-    ) -> tuple[Hats, LinePlot]:
-        margin = to_logit(p)
-        knots = quantile_knots(margin, weight, self.n_knots)
-        rows = hats(margin[fitted], knots, unit_tails=True)
-        heights = fit_line_plot(rows, y[fitted], weight[fitted], knots, ridge=self.ridge)
-        return hats(margin, knots, unit_tails=True), LinePlot(knots, heights, unit_tails=True)
-
-    def _start_biases(
-        self, p: FloatArray, y: FloatArray, weight: FloatArray, fitted: NDArray[np.bool_]
-    ) -> FloatArray:
-        labels, margin = y[fitted].astype(np.intp), to_logit(p)[fitted]
-        return -solve_softmax_shift(margin, labels, weight[fitted])
 
     def _training(self) -> Training:
         return Training(
@@ -160,3 +194,9 @@ class NeuralCalibrator(Calibrator):
             patience=self.patience,
             seed=self.random_state,
         )
+
+
+def _stacked(codes: FieldCodes, n: int) -> NDArray[np.intp]:
+    if not codes:
+        return np.full((n, 1), UNSEEN, dtype=np.intp)
+    return np.stack(list(codes.values()), axis=1)
