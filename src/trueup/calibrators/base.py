@@ -58,7 +58,7 @@ class Rows:
     kept: NDArray[np.bool_]
 
 
-class _NotFittedError(NotFittedError, SklearnNotFittedError):  # type: ignore[misc]
+class _NotFittedError(NotFittedError, SklearnNotFittedError):
     """Raised for callers that catch trueup's error or scikit-learn's."""
 
 

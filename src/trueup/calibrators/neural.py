@@ -61,12 +61,14 @@ class NeuralCalibrator(Calibrator):
     -----
     The prediction is non-decreasing in the model's logit for fixed fields, exactly. With k > 2
     classes, eta is one positive factor on the log-probabilities and one bias per class, which the
-    paper leaves open.
+    paper leaves open. The network starts at zero, so that epoch 0 is
+    :class:`FieldOffsetCalibrator`. After its last step a network is off in the mean by chance; the
+    convex fit that follows takes that out.
 
     References
     ----------
     Pan et al. (2020), Field-aware Calibration, Section 4.2. Deviations: the start, increments that
-    are positive by construction in place of the soft penalty, early stopping.
+    are positive by construction in place of the soft penalty, the offsets, early stopping.
     """
 
     state_names = ("levels_", "network_", "eta_", "offsets_", "epoch_")

@@ -1,6 +1,8 @@
-"""Shift, Platt, temperature, isotonic, histogram and ILPS: by hand, by slow twins, and invariants."""
+"""The calibrators of the probability alone: by hand, by slow twins, and invariants."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -170,7 +172,7 @@ def test_histogram_equals_a_loop_over_bins(strategy):
     calibrator = HistogramCalibrator(10, strategy=strategy).fit(p, y)
     calibrated = calibrator.predict_proba(p)[:, 1]
     edges = calibrator.edges_
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges):
         inside = (p >= low) & ((p < high) | ((high == 1.0) & (p == 1.0)))
         end = 1.0 / (inside.sum() + 2.0)
         rate = np.clip(y[inside].mean(), end, 1.0 - end)
@@ -213,10 +215,10 @@ def test_ilps_on_identical_predictions_is_a_shift():
 def test_ilps_by_sgd_comes_near_the_convex_fit():
     p, y = miscalibrated(2000)
     exact = ILPSCalibrator(knots="paper", ridge=0.1).fit(p, y).predict_proba(p)[:, 1]
-    steps = {"epochs": 60, "learning_rate": 0.02, "penalty": 1.0}
+    steps = {"epochs": 60, "learning_rate": 0.02, "penalty": 0.01}
     descended = ILPSCalibrator(knots="paper", solver="sgd", **steps).fit(p, y)
     gap = log_loss(y, descended.predict_proba(p)[:, 1]) - log_loss(y, exact)
-    assert -1e-3 < gap < 5e-3
+    assert -2e-3 < gap < 2e-3
     assert np.diff(descended.line_plot_.heights).min() > -0.05  # the penalty is soft
 
 
@@ -286,7 +288,7 @@ def test_wrong_parameters_are_named(calibrator, message):
 
 
 def test_one_class_is_undefined():
-    with pytest.raises(UndefinedMetricError, match="y must hold 2 classes .* got 1 class"):
+    with pytest.raises(UndefinedMetricError, match=r"y must hold 2 classes .* got 1 class"):
         ShiftCalibrator().fit([0.2, 0.3], [1, 1])
 
 
