@@ -41,13 +41,14 @@ from trueup.calibrators.network import embedding_rows, stacked_rows
 
 EMBEDDING, HIDDEN, RATE, BATCH = 256, 200, 1e-3, 256
 UNIVARIATE = ("histogram", "isotonic", "platt", "ilps", "ilps (paper's SGD)")
-FIELD_AWARE = ("neural, z only", "neural", "field offset, z only")
+FIELD_AWARE = ("neural, z only", "neural", "field offset, z only", "field offset")
 PAPERS_SIZE = {
     "embedding": EMBEDDING,
     "hidden": (HIDDEN, HIDDEN),
     "epochs": 1,
     "validation_fraction": 0.0,
     "weight_decay": 0.0,
+    "offsets": False,
 }
 
 Rows = NDArray[np.intp]
@@ -131,11 +132,12 @@ def calibrators(field: str, seed: int) -> dict[str, Calibrator]:
         ),
         "neural (paper's size)": NeuralCalibrator(random_state=seed, **PAPERS_SIZE),
         "field offset, z only": FieldOffsetCalibrator(fields=field),
+        "field offset": FieldOffsetCalibrator(),
     }
 
 
 def one_seed(table: Table, seed: int) -> list[CalibratorScore]:
-    """Train the base, calibrate, swap development and training rows, and score all on the test rows."""
+    """Train, calibrate, swap development and training rows, and score all on the test rows."""
     train, dev, test = table.parts()
     encoded = Encoded.of(table, np.concatenate([train, dev]))
     first = encoded.train(encoded.network(seed), train, seed)
@@ -294,9 +296,7 @@ def main() -> None:
         print(texts[-2], flush=True)
     summary = claims(all_means)
     print(summary)
-    options.out.write_text(
-        "# Field-aware calibration on real data\n\n" + summary + "\n" + "\n".join(texts)
-    )
+    options.out.write_text("\n".join([summary, *texts]))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from trueup.calibrators.paired_change import log_loss_change, row_log_loss
 from trueup.calibrators.platt import PlattCalibrator
 from trueup.calibrators.scores import Columns, FloatArray, check_columns, check_probabilities
 from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup.fields import field_calibration_error
 
 
 @dataclass(frozen=True)
@@ -184,16 +185,14 @@ class _Judge:
 
     def score(self, name: str, p: FloatArray, kept: bool | None) -> CalibratorScore:
         change = log_loss_change(self.y, self.base, p, np.ones(len(p)))
-        error = np.abs(np.bincount(self.cell, self.y - p))
-        count, positive = np.bincount(self.cell), np.bincount(self.cell, self.y)
-        seen = count > 0
-        relative = count[seen] * error[seen] / (positive[seen] + self.epsilon * count[seen])
         return CalibratorScore(
             name=name,
             log_loss=float(row_log_loss(self.y, p).mean()),
             brier_score=float(np.mean((self.y - p) ** 2)),
-            field_ece=float(error.sum() / len(p)),
-            field_rce=float(relative.sum() / len(p)),
+            field_ece=field_calibration_error(self.y, p, self.cell),
+            field_rce=field_calibration_error(
+                self.y, p, self.cell, relative=True, epsilon=self.epsilon
+            ),
             auc=float(roc_auc_score(self.y, p)),
             log_loss_change=change.value,
             log_loss_change_standard_error=change.standard_error,
