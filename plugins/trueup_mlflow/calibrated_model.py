@@ -25,7 +25,7 @@ CALIBRATOR = "calibrator"
 _CODE = Path(__file__).with_name("calibrated_pyfunc.py")
 
 
-class CalibratedPyfunc(PythonModel):  # type: ignore[misc]
+class CalibratedPyfunc(PythonModel):
     """Predicts with the base model and maps its probabilities.
 
     The output has the shape of the base model's output: (n,) probabilities of the second class, or

@@ -17,16 +17,17 @@ from trueup.errors import InvalidInputError
 from trueup_mlflow.calibrated_model import log_calibrated_model
 
 
-@pytest.fixture
-def store(tmp_path, monkeypatch):
-    monkeypatch.setenv("MLFLOW_ALLOW_PICKLE_DESERIALIZATION", "false")
-    monkeypatch.chdir(tmp_path)
-    uri = f"sqlite:///{tmp_path / 'store.db'}"
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("store")
     before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(uri)
-    mlflow.create_experiment("calibrated", artifact_location=(tmp_path / "artifacts").as_uri())
-    mlflow.set_experiment("calibrated")
-    yield uri
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MLFLOW_ALLOW_PICKLE_DESERIALIZATION", "false")
+        patch.chdir(folder)
+        mlflow.set_tracking_uri(f"sqlite:///{folder / 'store.db'}")
+        mlflow.create_experiment("calibrated", artifact_location=(folder / "artifacts").as_uri())
+        mlflow.set_experiment("calibrated")
+        yield
     mlflow.set_tracking_uri(before)
 
 
