@@ -5,6 +5,7 @@ units, Adam with rate 0.001, one epoch. Usage::
 
     python benchmarks/reproduce/field_aware.py --data FOLDER [--only flights adult] [--seeds 3]
 
+Scores are kept in a file, so that a later call with more seeds or data sets goes on from there.
 Lending Club, Criteo, Avazu and Porto Seguro are read as well where FOLDER holds a folder of that
 name with the original file.
 """
@@ -12,11 +13,12 @@ name with the original file.
 from __future__ import annotations
 
 import argparse
-import time
+import json
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import torch
@@ -278,22 +280,31 @@ def tables(data: Path, only: list[str], rows: int | None) -> Iterable[tuple[str,
             yield name, load(data / name, rows)
 
 
+def known_scores(file: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """Return the scores by data set and seed that earlier calls have left in the file."""
+    return json.loads(file.read_text()) if file.is_file() else {}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
     parser.add_argument("--only", nargs="*", default=[], help="names of data sets")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rows", type=int, help="rows read of an original file")
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".tables.md"))
+    parser.add_argument("--out", type=Path, default=Path("field_aware_tables.md"))
+    parser.add_argument("--scores", type=Path, default=Path("field_aware_scores.json"))
     options = parser.parse_args()
-    all_means, texts = {}, []
+    scores, all_means, texts = known_scores(options.scores), {}, []
     for name, table in tables(options.data, options.only, options.rows):
-        start = time.monotonic()
-        runs = [one_seed(table, seed) for seed in tqdm(range(options.seeds), desc=name)]
+        of_set = scores.setdefault(name, {})
+        for seed in tqdm(range(options.seeds), desc=name):
+            if str(seed) not in of_set:
+                of_set[str(seed)] = [asdict(score) for score in one_seed(table, seed)]
+                options.scores.write_text(json.dumps(scores))
+        runs = [[CalibratorScore(**score) for score in run] for run in of_set.values()]
         all_means[name] = mean_scores(runs)
-        texts.append(markdown(name, table, options.seeds, all_means[name]))
-        texts.append(f"{time.monotonic() - start:.0f} seconds.\n")
-        print(texts[-2], flush=True)
+        texts.append(markdown(name, table, len(runs), all_means[name]))
+        print(texts[-1], flush=True)
     summary = claims(all_means)
     print(summary)
     options.out.write_text("\n".join([summary, *texts]))
