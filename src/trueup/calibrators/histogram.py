@@ -26,7 +26,7 @@ class HistogramCalibrator(Calibrator):
     Attributes
     ----------
     edges_ : array of shape (m + 1,)
-        Bin k holds the probabilities in [edges_[k], edges_[k + 1]); the last one holds 1 too.
+        Bin k holds the probabilities in (edges_[k], edges_[k + 1]]; the first one holds 0 too.
     rates_ : array of shape (m,)
         Calibrated probability of each bin, limited to [1 / (n + 2), 1 - 1 / (n + 2)] with n the
         bin's sum of weights; an empty bin keeps its centre.
@@ -44,7 +44,7 @@ class HistogramCalibrator(Calibrator):
     --------
     >>> import numpy as np
     >>> p, y = np.repeat([0.1, 0.9], 4), np.array([0, 0, 0, 1, 0, 1, 1, 1])
-    >>> HistogramCalibrator(n_bins=2).fit(p, y).predict_proba([0.2, 0.7])[:, 1].tolist()
+    >>> HistogramCalibrator(n_bins=2).fit(p, y).predict_proba([0.1, 0.9])[:, 1].tolist()
     [0.25, 0.75]
     """
 
@@ -86,4 +86,4 @@ class HistogramCalibrator(Calibrator):
         )
 
     def _bin(self, p: FloatArray) -> NDArray[np.intp]:
-        return np.searchsorted(self.edges_[1:-1], p, side="right")
+        return np.searchsorted(self.edges_[1:-1], p, side="left")

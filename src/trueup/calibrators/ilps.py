@@ -57,7 +57,7 @@ class ILPSCalibrator(Calibrator):
     Examples
     --------
     >>> import numpy as np
-    >>> p, y = np.repeat([0.1, 0.9], 400), np.repeat([0, 0, 0, 1, 0, 1, 1, 1], 100)
+    >>> p, y = np.repeat([0.1, 0.9], 4000), np.repeat([0, 0, 0, 1, 0, 1, 1, 1], 1000)
     >>> ILPSCalibrator().fit(p, y).predict_proba([0.1, 0.9])[:, 1].round(2).tolist()
     [0.25, 0.75]
     """
