@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from trueup.calibrators import CalibratedModel, FieldOffsetCalibrator, ShiftCalibrator
 from trueup.errors import InvalidInputError
-from trueup_mlflow.calibrated_model import log_calibrated_model
+from trueup_mlflow import log_calibrated_model
 
 
 @pytest.fixture(scope="module")
