@@ -1,6 +1,7 @@
 """Trueup for Optuna: tune on the calibrated metric, over seeds, with a stated error rate.
 
-Each public name is imported when it is first used, so that ``import trueup_optuna`` loads nothing else.
+Each public name is imported when it is first used, so that ``import trueup_optuna`` loads nothing
+else.
 """
 
 from __future__ import annotations

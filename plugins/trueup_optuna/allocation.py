@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,13 +33,14 @@ def next_training(
     Returns
     -------
     int array of shape (...,)
-        Index of the leader (lowest mean) or of its rival (lowest mean minus one standard error among the others),
-        whichever has fewer seeds; -1 where fewer than two are alive or all have ``n_max`` seeds.
+        Index of the leader (lowest mean) or of its rival (lowest mean minus one standard error
+        among the others), whichever has fewer seeds; -1 where fewer than two are alive or all have
+        ``n_max`` seeds.
 
     Notes
     -----
-    The sampling rule of LUCB (Kalyanakrishnan et al. 2012) with a standard error in place of its bound: the
-    error rate is the eliminator's affair, this only spends the budget where it matters.
+    The sampling rule of LUCB (Kalyanakrishnan et al. 2012) with a standard error in place of its
+    bound: the error rate is the eliminator's affair, this only spends the budget where it matters.
     """
     open_ = alive & (n_seeds < n_max)
     optimistic = mean - np.sqrt(variance / np.maximum(n_seeds, 1))
@@ -53,5 +56,5 @@ def next_training(
     return np.asarray(np.where(over, -1, chosen))
 
 
-def _at(values: NDArray[np.generic], index: IntArray) -> NDArray[np.generic]:
+def _at(values: NDArray[Any], index: IntArray) -> NDArray[Any]:
     return np.take_along_axis(values, index[..., None], -1)[..., 0]

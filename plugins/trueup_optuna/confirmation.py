@@ -38,13 +38,15 @@ class Confirmation:
     n : int
         Fresh seeds.
     p_better : float or None
-        Share of the seeds under which the configuration is better than the rival, ties half; estimates the
-        probability that a training of it beats a training of the rival. None without a rival.
+        Share of the seeds under which the configuration is better than the rival, ties half;
+        estimates the probability that a training of it beats a training of the rival. None without
+        a rival.
     difference, difference_low, difference_high : float or None
-        Mean of (configuration - rival) over the seeds, in units of the metric, and its Student interval.
+        Mean of (configuration - rival) over the seeds, in units of the metric, and its Student
+        interval.
     better : bool or None
-        Whether the mean difference favours the configuration. The decision rests on it, not on the interval: of
-        two, one has to be used.
+        Whether the mean difference favours the configuration. The decision rests on it, not on the
+        interval: of two, one has to be used.
     params, rival : dict, dict or None
         The parameters of both.
     values, rival_values : tuple of float
@@ -85,11 +87,11 @@ def confirm(
     train : callable
         The same as in the search; its trial is an ``optuna.trial.FixedTrial``.
     n_seeds : int, default 5
-        Reserved seeds to use, 2 to m. Finished trainings are kept in the study ``<name>::confirm`` and
-        not repeated.
+        Reserved seeds to use, 2 to m. Finished trainings are kept in the study ``<name>::confirm``
+        and not repeated.
     against : mapping, FrozenTrial or int, optional
-        Parameters of a baseline, a trial, or the number of a trial; by default the runner-up, the best other
-        configuration.
+        Parameters of a baseline, a trial, or the number of a trial; by default the runner-up, the
+        best other configuration.
     confidence_level : float, default 0.95
         Of both intervals, in (0, 1).
     loss, split : optional
@@ -107,8 +109,8 @@ def confirm(
 
     Notes
     -----
-    Unbiased as long as the selection was finished before: what is selected after a look at these seeds
-    needs other ones.
+    Unbiased as long as the selection was finished before: what is selected after a look at these
+    seeds needs other ones.
     """
     single_objective(study)
     _check(n_seeds, confidence_level)
@@ -149,8 +151,8 @@ def _fresh_seeds(study: optuna.Study, n_seeds: int) -> tuple[int, ...]:
     reserved = seeds_of(study).reserved
     if n_seeds > len(reserved):
         raise InvalidInputError(
-            f"n_seeds must be at most the {len(reserved)} seeds that the study reserved; got {n_seeds}. "
-            f"Begin the study with SeedList(n, confirm={n_seeds})."
+            f"n_seeds must be at most the {len(reserved)} seeds that the study reserved; "
+            f"got {n_seeds}. Begin the study with SeedList(n, confirm={n_seeds})."
         )
     return reserved[:n_seeds]
 

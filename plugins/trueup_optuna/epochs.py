@@ -1,7 +1,7 @@
 """Optional pruning inside a seed, kept apart from the seed race and without any guarantee.
 
-The curve of a configuration's first seed lives in a companion study ``<name>::epochs`` with a pruner of its
-own, so an unfinished seed never enters the race.
+The curve of a configuration's first seed lives in a companion study ``<name>::epochs`` with a
+pruner of its own, so an unfinished seed never enters the race.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from optuna.trial import TrialState
 class EpochTrial:
     """The trial that ``train`` sees: suggestions of the study, reports of the companion study.
 
-    ``report(value, step)`` and ``should_prune()`` mean epochs, and do something in the first seed only.
+    ``report(value, step)`` and ``should_prune()`` mean epochs, and do something in the first seed
+    only.
 
     Parameters
     ----------

@@ -39,8 +39,8 @@ def log_evidence_known_variance(total: ArrayLike, n: ArrayLike, tau: float = TAU
 
     Notes
     -----
-    Proved for independent differences that are sub-Gaussian with at most the given variance; nothing is
-    guaranteed where the variance is an estimate.
+    Proved for independent differences that are sub-Gaussian with at most the given variance;
+    nothing is guaranteed where the variance is an estimate.
 
     Examples
     --------
@@ -73,15 +73,17 @@ def log_evidence_student(
     -------
     array
         ``log 2 - log(1 + n tau^2) / 2 + (n / 2) log(A / A') + log F_n(B tau sqrt(n / (A' (1 + n
-        tau^2))))`` with ``B`` the sum, ``A`` the sum of squares, ``A' = A - B^2 tau^2 / (1 + n tau^2)`` and ``F_n``
-        the distribution function of Student's t with n degrees of freedom. No change of unit alters it.
+        tau^2))))`` with ``B`` the sum, ``A`` the sum of squares, ``A' = A - B^2 tau^2 / (1 + n
+        tau^2)`` and ``F_n`` the distribution function of Student's t with n degrees of freedom. No
+        change of unit alters it.
 
     Notes
     -----
-    The mixture over the standard deviation is the right Haar measure, so the ratio is a martingale for
-    independent normal differences of mean 0 and any variance (Hendriksen, de Heide and Grünwald 2021;
-    Pérez-Ortiz et al. 2024). A negative mean shifts every difference down by the same amount, which lowers
-    the ratio on every path. Differences that are all zero are no evidence: 0 is returned.
+    The mixture over the standard deviation is the right Haar measure, so the ratio is a martingale
+    for independent normal differences of mean 0 and any variance (Hendriksen, de Heide and Grünwald
+    2021; Pérez-Ortiz et al. 2024). A negative mean shifts every difference down by the same amount,
+    which lowers the ratio on every path. Differences that are all zero are no evidence: 0 is
+    returned.
     """
     total, n = np.asarray(total, dtype=np.float64), np.asarray(n, dtype=np.float64)
     squares = np.asarray(total_of_squares, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""What a study was begun with, kept in the study, so that it cannot be resumed with something else."""
+"""What a study was begun with, kept in the study: it cannot be resumed with something else."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def pin(study: optuna.Study, facts: Mapping[str, Any]) -> None:
         elif known[key] != value:
             name = key.removeprefix("trueup:")
             raise StateMismatchError(
-                f"{name} must be what the study {study.study_name!r} was begun with, {known[key]!r}; "
-                f"got {value!r}. Resume with the same {name} or begin another study."
+                f"{name} must be what the study {study.study_name!r} was begun with, "
+                f"{known[key]!r}; got {value!r}. Resume with the same {name} or begin another study."
             )
 
 
@@ -69,8 +69,8 @@ def seeds_of(study: optuna.Study) -> SeedList:
     kept = study.user_attrs.get(SEEDS)
     if kept is None:
         raise InvalidInputError(
-            f"study must have been run with a SeedObjective; got {study.study_name!r} without seeds. "
-            "Optimize it with SeedObjective(train, seeds=SeedList(20))."
+            f"study must have been run with a SeedObjective; got {study.study_name!r} "
+            "without seeds.             "Optimize it with SeedObjective(train, seeds=SeedList(20))."
         )
     return SeedList(len(kept["search"]), len(kept["confirm"]), (*kept["search"], *kept["confirm"]))
 

@@ -1,7 +1,8 @@
 """The finals: more seeds for the configurations that may still be the best.
 
 They live in a companion study ``<name>::finals``, because a finished trial can't be changed: one
-trial per (configuration, seed). Any number of workers and processes may take part, and any of them may stop.
+trial per (configuration, seed). Any number of workers and processes may take part, and any of them
+may stop.
 """
 
 from __future__ import annotations
@@ -98,12 +99,13 @@ def finals(
     Parameters
     ----------
     study : optuna.Study
-        Run with a SeedObjective. Call again to resume; call from several processes to share the work.
+        Run with a SeedObjective. Call again to resume; call from several processes to share the
+        work.
     train : callable
         The same as in the search; its trial is an ``optuna.trial.FixedTrial``.
     budget : int, optional
-        Trainings of the finals in all, those of earlier calls and of other workers included; by default the
-        larger of 60 and 1.25 times the number of configurations.
+        Trainings of the finals in all, those of earlier calls and of other workers included; by
+        default the larger of 60 and 1.25 times the number of configurations.
     workers : int, default 1
         Threads of this process.
     loss, split : optional
@@ -202,7 +204,7 @@ class _FinalRace:
         return True
 
     def _claimed(self) -> dict[tuple[int, int], int]:
-        """Return the trial number that holds each (configuration, seed index): the first to claim it."""
+        """Return who holds each (configuration, seed index): the first trial to claim it."""
         claimed: dict[tuple[int, int], int] = {}
         for trial in self.companion.get_trials(deepcopy=False):
             if trial.state != TrialState.FAIL and CONFIG in trial.user_attrs:

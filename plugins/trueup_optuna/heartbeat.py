@@ -1,7 +1,7 @@
 """Crashes: find the trials of workers that died, and queue them again with their finished seeds.
 
-Optuna's own heartbeat knows relational storages only. This one is a user attribute, the time of the last beat, so it
-works on every storage, the journal file included.
+Optuna's own heartbeat knows relational storages only. This one is a user attribute, the time of the
+last beat, so it works on every storage, the journal file included.
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ def recover_stale(study: optuna.Study, grace: float = GRACE) -> tuple[int, ...]:
     retried = {root_number(trial) for trial in trials if trial.state != TrialState.FAIL}
     recovered = []
     for trial in trials:
-        if (_is_orphan(trial, grace) and root_number(trial) not in retried) or (trial.state == TrialState.RUNNING and _age(trial) > grace and _fail(study, trial)):
+        if (_is_orphan(trial, grace) and root_number(trial) not in retried) or (
+            trial.state == TrialState.RUNNING and _age(trial) > grace and _fail(study, trial)
+        ):
             _queue_again(study, trial)
             recovered.append(trial.number)
     return tuple(recovered)
@@ -100,7 +102,7 @@ def _age(trial: FrozenTrial) -> float:
 
 
 def _is_orphan(trial: FrozenTrial, grace: float) -> bool:
-    """Say whether a trial was failed for recovery, by an interrupt or a recoverer that died itself."""
+    """Say whether a trial was failed for recovery, but not yet queued again."""
     if trial.state != TrialState.FAIL or trial.user_attrs.get(STATUS) != ABANDONED:
         return False
     return time.time() - float(trial.user_attrs[_ABANDONED_AT]) > grace

@@ -25,7 +25,8 @@ class SeedNoise:
     Attributes
     ----------
     own : array of shape (..., k)
-        Variance of each configuration from its own seeds, in squared units of the metric; 0 without any.
+        Variance of each configuration from its own seeds, in squared units of the metric; 0 without
+        any.
     own_dof : array of shape (..., k)
         Degrees of freedom of ``own``.
     pooled : array of shape (...,)
@@ -66,15 +67,17 @@ def seed_noise(values: FloatArray, n_seeds: NDArray[np.intp]) -> SeedNoise:
     Parameters
     ----------
     values : array of shape (..., k, s)
-        Result of each configuration under each seed index; entries from ``n_seeds`` on are not read.
+        Result of each configuration under each seed index; entries from ``n_seeds`` on are not
+        read.
     n_seeds : int array of shape (..., k)
         Finished seeds of each configuration, in seed order.
 
     Returns
     -------
     SeedNoise
-        With ``pooled`` equal to the variance over all first seeds where no configuration has two: the
-        configurations' own differences are then part of it, so it is too large, never too small.
+        With ``pooled`` equal to the variance over all first seeds where no configuration has two:
+        the configurations' own differences are then part of it, so it is too large, never too
+        small.
 
     Notes
     -----
@@ -124,4 +127,4 @@ def _prior_dof(own: FloatArray, dof: FloatArray, pooled: FloatArray) -> FloatArr
     scaled = own / np.where(pooled > 0.0, pooled, 1.0)[..., None]
     excess = np.where(dof > 0.0, (scaled - 1.0) ** 2 - 2.0 / safe, 0.0)
     share = dof / np.maximum(dof.sum(-1, keepdims=True), 1e-9)
-    return np.clip(2.0 / np.maximum((share * excess).sum(-1), 1e-3), *_PRIOR_DOF)
+    return np.asarray(np.clip(2.0 / np.maximum((share * excess).sum(-1), 1e-3), *_PRIOR_DOF))

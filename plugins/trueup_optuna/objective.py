@@ -29,11 +29,12 @@ class SeedObjective:
     Parameters
     ----------
     train : callable
-        ``train(trial, seed)`` calls the ``suggest_*`` methods of the trial alone and returns ``(y_true,
-        y_pred)``, a :class:`trueup.Evaluation` or a number. All its randomness must come from ``seed``:
-        initialization, data order and, where wanted, its own split of the data.
+        ``train(trial, seed)`` calls the ``suggest_*`` methods of the trial alone and returns
+        ``(y_true, y_pred)``, a :class:`trueup.Evaluation` or a number. All its randomness must come
+        from ``seed``: initialization, data order and, where wanted, its own split of the data.
     seeds : SeedList or sequence of int
-        Every configuration meets them in the same order. Only a SeedList reserves seeds for ``confirm``.
+        Every configuration meets them in the same order. Only a SeedList reserves seeds for
+        ``confirm``.
     n_base : int, default 2
         Seeds of a configuration in the search; ``finals`` adds more where it matters.
     n_startup_seeds : int, default 3
@@ -43,8 +44,8 @@ class SeedObjective:
     loss : str or Loss, default "log_loss"
         For ``(y_true, y_pred)``.
     epoch_pruner : optuna.pruners.BasePruner, optional
-        Stops configurations inside their first seed, by what ``train`` reports per epoch on the trial. Curves
-        cross, so this has no guarantee, and it is off by default.
+        Stops configurations inside their first seed, by what ``train`` reports per epoch on the
+        trial. Curves cross, so this has no guarantee, and it is off by default.
     heartbeat : float, default 30
         Seconds between two signs of life in the storage.
     grace : float, default 120
@@ -103,7 +104,7 @@ class SeedObjective:
         elif RULE in study.user_attrs:
             raise StateMismatchError(
                 f"pruner must be the SeedRacePruner that the study was begun with; got "
-                f"{type(study.pruner).__name__}. Pass pruner=SeedRacePruner(...) when you load the study."
+                f"{type(study.pruner).__name__}. Load it with pruner=SeedRacePruner(...)."
             )
 
     def _n_seeds(self, number: int) -> int:
@@ -155,7 +156,7 @@ def _stopped_value(trial: optuna.Trial, stop: optuna.TrialPruned) -> float:
 
 
 def _restore(trial: optuna.Trial) -> list[float]:
-    """Return the finished seeds of a trial that is run again; report those that a crash left unreported."""
+    """Return the finished seeds of a retried trial; report those that a crash left unreported."""
     frozen = trial.study._storage.get_trial(trial._trial_id)
     assert frozen.state == TrialState.RUNNING
     values = [record.value for record in seed_records(frozen.user_attrs)]

@@ -36,14 +36,15 @@ class SeedRacePruner(optuna.pruners.BasePruner):
     Parameters
     ----------
     n_configs : int or None
-        Planned number of configurations. Later trials are neither eliminated nor do they
-        eliminate (one warning). None: unknown; the j-th comparator gets ``1 / (j (j + 1))`` of alpha.
+        Planned number of configurations. Later trials are neither eliminated nor do they eliminate
+        (one warning). None: unknown; the j-th comparator gets ``1 / (j (j + 1))`` of alpha.
     alpha : float, default 0.05
         Probability, at most, that a configuration which no other beats is ever eliminated.
     epsilon : float, default 0.0
         Also eliminate configurations that are better than the eliminator by no more than this.
     variance : {"moderated", "own"}, default "moderated"
-        "own": proved under normal noise. "moderated": needs fewer seeds; its error rate is simulated.
+        "own": proved under normal noise. "moderated": needs fewer seeds; its error rate is
+        simulated.
     reports : {"running_mean", "value"}, default "running_mean"
         What the objective reports at step k: the mean over seeds 0 to k, or the result of seed k.
 
@@ -57,8 +58,8 @@ class SeedRacePruner(optuna.pruners.BasePruner):
     one that isn't eliminated itself, so at least one always survives.
 
     An objective should *return* its mean when ``should_prune()`` says so, as
-    :class:`trueup_optuna.SeedObjective` does: the Gaussian-process sampler ignores pruned trials and would
-    propose the same bad regions again.
+    :class:`trueup_optuna.SeedObjective` does: the Gaussian-process sampler ignores pruned trials
+    and would propose the same bad regions again.
 
     Examples
     --------
@@ -156,8 +157,8 @@ class SeedRacePruner(optuna.pruners.BasePruner):
         if not self._warned:
             self._warned = True
             warnings.warn(
-                f"trial {number} comes after the {limit} configurations that alpha was divided among: "
-                "it and later ones are neither eliminated nor do they eliminate.",
+                f"trial {number} comes after the {limit} configurations that alpha was "
+                "divided among: it and later ones are neither eliminated nor do they eliminate.",
                 TrueupWarning,
                 stacklevel=4,
             )

@@ -1,4 +1,4 @@
-"""The seed race: may this configuration be eliminated, and by whom?
+"""The seed race: whether a configuration may be eliminated, and by whom.
 
 A challenger meets every comparator on the seeds that both have finished, in seed order. Each pair
 has its own e-process, each comparator its fixed share of ``alpha``.
@@ -31,17 +31,18 @@ class RaceRule:
     Parameters
     ----------
     n_configs : int or None
-        Planned number of configurations, at least 2. None: unknown, and the j-th comparator to arrive gets
-        the share ``1 / (j (j + 1))`` of alpha.
+        Planned number of configurations, at least 2. None: unknown, and the j-th comparator to
+        arrive gets the share ``1 / (j (j + 1))`` of alpha.
     alpha : float, default 0.05
-        Largest probability, in (0, 1), that a configuration which no other beats is ever eliminated.
+        Largest probability, in (0, 1), that a configuration which no other beats is ever
+        eliminated.
     epsilon : float, default 0.0
         Indifference, in units of the metric: a configuration may also be eliminated by one that is
         worse, as long as it is by no more than this.
     variance : {"moderated", "own"}, default "moderated"
-        "own" uses the differences of the pair alone: proved under normal noise, without power below six
-        shared seeds at 60 configurations. "moderated" borrows strength from all
-        configurations: its error rate is simulated, not proved.
+        "own" uses the differences of the pair alone: proved under normal noise, without power below
+        six shared seeds at 60 configurations. "moderated" borrows strength from all configurations:
+        its error rate is simulated, not proved.
     """
 
     n_configs: int | None
@@ -70,7 +71,7 @@ class RaceRule:
             )
 
     def log_share(self, k: int, challenger: int) -> FloatArray:
-        """Return the log of the share of alpha that each of ``k`` configurations has as a comparator."""
+        """Return the log of the share of alpha of each of ``k`` comparators."""
         if self.n_configs is not None:
             return np.full(k, -np.log(self.n_configs - 1.0))
         arrival = np.arange(k, dtype=np.float64)
@@ -85,8 +86,8 @@ class RaceRule:
         Parameters
         ----------
         values : array of shape (..., k, s)
-            Result of each configuration (in order of arrival) under each seed index, lower = better; entries from
-            ``n_seeds`` on are not read.
+            Result of each configuration (in order of arrival) under each seed index, lower =
+            better; entries from ``n_seeds`` on are not read.
         n_seeds : int array of shape (..., k)
             Finished seeds of each configuration.
         challenger : int
@@ -97,8 +98,9 @@ class RaceRule:
         Returns
         -------
         array of shape (..., k)
-            A comparator eliminates the challenger when this reaches ``log(1 / alpha)``; minus infinity
-            where the pair shares fewer than two seeds or the variance is not known well enough.
+            A comparator eliminates the challenger when this reaches ``log(1 / alpha)``; minus
+            infinity where the pair shares fewer than two seeds or the variance is not known well
+            enough.
         """
         shared = np.minimum(n_seeds[..., challenger, None], n_seeds)
         allowed = (shared >= MIN_SHARED_SEEDS) & (np.arange(values.shape[-2]) != challenger)

@@ -1,7 +1,8 @@
 """How seeds live in trials.
 
-Steps are seed indices and the reported value is the running mean over seeds 0 to step, which is what samplers
-and other pruners can read. The results of the single seeds are user attributes ``trueup:s<k>``.
+Steps are seed indices and the reported value is the running mean over seeds 0 to step, which is
+what samplers and other pruners can read. The results of the single seeds are user attributes
+``trueup:s<k>``.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class SeedRecord:
 
 def seed_records(attributes: Mapping[str, Any]) -> tuple[SeedRecord, ...]:
     """Return the results of seeds 0, 1, ... up to the first that is missing."""
-    found = []
+    found: list[SeedRecord] = []
     for index in count():
         attribute = attributes.get(seed_key(index))
         if attribute is None:
@@ -103,8 +104,9 @@ def root_number(trial: FrozenTrial) -> int:
 def configurations(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
     """Return the trial that stands for each configuration, in order of arrival.
 
-    A retried trial keeps its place. A failed trial keeps its place too where it had finished a seed, because the
-    race may have used it; waiting trials and those that failed before their first seed have none.
+    A retried trial keeps its place. A failed trial keeps its place too where it had finished a
+    seed, because the race may have used it; waiting trials and those that failed before their first
+    seed have none.
     """
     latest: dict[int, FrozenTrial] = {}
     for trial in trials:
@@ -128,7 +130,7 @@ def _stands_before(trial: FrozenTrial, known: FrozenTrial) -> bool:
 
 
 def value_table(rows: list[FloatArray]) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Return the rows as one array of shape (k, s), NaN where a seed is missing, and their lengths."""
+    """Return the rows as an array of shape (k, s), padded with NaN, and their lengths."""
     n_seeds = np.array([len(row) for row in rows], dtype=np.intp)
     table = np.full((len(rows), max(1, int(n_seeds.max(initial=0)))), np.nan)
     for index, row in enumerate(rows):

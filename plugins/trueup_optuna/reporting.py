@@ -1,4 +1,4 @@
-"""What a study says: where the seeds went, who eliminated whom, and what the vanilla metric would have chosen."""
+"""What a study says: its seeds, who eliminated whom, and the choice of the vanilla metric."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class VanillaChoice:
     same : bool
         Whether that is the trial that the calibrated metric selects.
     cost : float
-        Calibrated mean of the vanilla choice minus that of the calibrated one, times the direction: positive
-        = the vanilla choice is worse, in units of the metric. It favours the calibrated choice, which was
-        selected on these values; a confirmation against ``number`` does not.
+        Calibrated mean of the vanilla choice minus that of the calibrated one, times the direction:
+        positive = the vanilla choice is worse, in units of the metric. It favours the calibrated
+        choice, which was selected on these values; a confirmation against ``number`` does not.
     cost_standard_error : float
         From the moderated variances, without the gain from shared seeds.
     seed_sd, vanilla_seed_sd : float
@@ -59,8 +59,8 @@ class StudyReport:
     rows : tuple of RaceRow
         Configurations, survivors first, best first.
     p_best : mapping of int to float
-        For the survivors with at least five seeds: the probability of having the lowest true mean among them,
-        from independent normal posteriors with a flat prior.
+        For the survivors with at least five seeds: the probability of having the lowest true mean
+        among them, from independent normal posteriors with a flat prior.
     eliminations : mapping of int to Elimination
         By the number of the eliminated trial.
     best : BestConfig

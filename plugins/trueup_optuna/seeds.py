@@ -15,7 +15,8 @@ class SeedList:
     Parameters
     ----------
     n : int
-        Seeds that search and finals may use, at least 1; every configuration meets them in the same order.
+        Seeds that search and finals may use, at least 1; every configuration meets them in the same
+        order.
     confirm : int, default 5
         Seeds that nothing but :func:`trueup_optuna.confirm` can draw, at least 0.
     values : tuple of int, optional

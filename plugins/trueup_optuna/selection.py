@@ -20,8 +20,8 @@ class BestConfig:
     trial : FrozenTrial
         Its trial in the study; ``trial.params`` are its parameters.
     mean : float
-        Mean over its seeds, in units of the metric. It is still optimistic, as the best of many is; only
-        :func:`trueup_optuna.confirm` gives an unbiased value.
+        Mean over its seeds, in units of the metric. It is still optimistic, as the best of many is;
+        only :func:`trueup_optuna.confirm` gives an unbiased value.
     standard_error : float
         Of the mean, from the variance moderated over configurations.
     n_seeds : int
@@ -29,7 +29,8 @@ class BestConfig:
     optimistic_value : float
         What ``study.best_value`` would have claimed.
     optimism : float
-        By how much that is better than ``mean``; at least 0 unless a better configuration was eliminated.
+        By how much that is better than ``mean``; at least 0 unless a better configuration was
+        eliminated.
     """
 
     trial: FrozenTrial

@@ -117,7 +117,7 @@ def prefix_means(values: FloatArray, n_seeds: NDArray[np.intp]) -> FloatArray:
 
 
 def companion(study: optuna.Study, name: str) -> optuna.Study | None:
-    """Return the study ``<name of study>::<name>`` of the same storage, None where there is none."""
+    """Return the study ``<name of study>::<name>`` beside a study, None where there is none."""
     try:
         return optuna.load_study(
             study_name=f"{study.study_name}::{name}",
@@ -174,8 +174,8 @@ def _extra_records(race: optuna.Study) -> dict[int, dict[int, SeedRecord]]:
 
 
 def _continued(extra: dict[int, SeedRecord], start: int) -> list[SeedRecord]:
-    """Return the records from ``start`` on up to the first gap: only a prefix may enter the race."""
-    found = []
+    """Return the records from ``start`` to the first gap: only a prefix may enter the race."""
+    found: list[SeedRecord] = []
     while start + len(found) in extra:
         found.append(extra[start + len(found)])
     return found
