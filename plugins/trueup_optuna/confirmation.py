@@ -194,7 +194,7 @@ def _contrast(values: FloatArray, rival: FloatArray, sign: float, level: float) 
 
 
 class _Runs:
-    """Trainings under the reserved seeds, each kept as one finished trial of ``<name>::confirm``."""
+    """Trainings under the reserved seeds, each kept as one trial of ``<name>::confirm``."""
 
     def __init__(self, study: optuna.Study, score: SeedScorer, seeds: tuple[int, ...]) -> None:
         self.score, self.seeds = score, seeds

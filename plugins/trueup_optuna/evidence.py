@@ -16,7 +16,7 @@ from scipy.stats import t as student
 FloatArray = NDArray[np.float64]
 
 TAU = 1.5
-"""Scale of the effects that the mixture looks for, in standard deviations of a paired difference."""
+"""Scale of the effects that the mixture looks for, in standard deviations of a difference."""
 
 
 def log_evidence_known_variance(total: ArrayLike, n: ArrayLike, tau: float = TAU) -> FloatArray:

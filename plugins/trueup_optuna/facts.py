@@ -34,7 +34,8 @@ def pin(study: optuna.Study, facts: Mapping[str, Any]) -> None:
             name = key.removeprefix("trueup:")
             raise StateMismatchError(
                 f"{name} must be what the study {study.study_name!r} was begun with, "
-                f"{known[key]!r}; got {value!r}. Resume with the same {name} or begin another study."
+                f"{known[key]!r}; got {value!r}. "
+                f"Resume with the same {name} or begin another study."
             )
 
 
@@ -70,7 +71,7 @@ def seeds_of(study: optuna.Study) -> SeedList:
     if kept is None:
         raise InvalidInputError(
             f"study must have been run with a SeedObjective; got {study.study_name!r} "
-            "without seeds.             "Optimize it with SeedObjective(train, seeds=SeedList(20))."
+            "without seeds. Optimize it with SeedObjective(train, seeds=SeedList(20))."
         )
     return SeedList(len(kept["search"]), len(kept["confirm"]), (*kept["search"], *kept["confirm"]))
 

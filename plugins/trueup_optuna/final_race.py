@@ -23,7 +23,6 @@ from trueup.splits import Split
 from trueup_optuna.allocation import next_training
 from trueup_optuna.facts import rule_of, seeds_of, single_objective
 from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, recover_stale
-from trueup_optuna.noise import seed_noise
 from trueup_optuna.records import configurations
 from trueup_optuna.scoring import SeedScorer, Train, check_rows, scorer_of
 from trueup_optuna.standings import (
@@ -125,9 +124,9 @@ def finals(
 
     Notes
     -----
-    Configurations are eliminated by the rule of the study's SeedRacePruner, if it has one; its alpha covers search
-    and finals together. Without the eliminator the same configuration is selected for the same
-    trainings nearly always: it is insurance.
+    Configurations are eliminated by the rule of the study's SeedRacePruner, if it has one; its
+    alpha covers search and finals together. Without the eliminator the same configuration is
+    selected for the same trainings nearly always: it is insurance.
     """
     single_objective(study)
     race = _FinalRace(study, scorer_of(study, train, loss, split), heartbeat, grace)
@@ -251,28 +250,24 @@ class _FinalRace:
             raise
         trial.set_user_attr(RECORD, record.to_attribute())
         self.companion.tell(trial, record.value)
-        self._eliminate()
+        self._eliminate(number)
 
-    def _eliminate(self) -> None:
-        """Let every contender meet every other one again, after a seed was finished."""
+    def _eliminate(self, number: int) -> None:
+        """Let the configuration that has a new seed meet all others again."""
         table = standings(self.study)
-        if self.rule is None:
+        raced = slice(0, None if self.rule is None else self.rule.n_configs)
+        if self.rule is None or number not in table.numbers[raced]:
             return
-        raced = slice(0, self.rule.n_configs)
-        values, n_seeds = table.values[raced], table.n_seeds[raced]
-        noise = seed_noise(values, n_seeds)
-        alive = table.contenders[raced].copy()
-        for challenger in np.flatnonzero(alive):
-            evidence = self.rule.log_evidence(values, n_seeds, int(challenger), noise)
-            evidence = np.where(alive, evidence, -np.inf)
-            strongest = int(evidence.argmax())
-            if evidence[strongest] >= -math.log(self.rule.alpha):
-                alive[challenger] = False
-                self._mark(table.numbers[challenger], table.numbers[strongest], evidence.max())
+        challenger = table.numbers.index(number)
+        evidence = self.rule.log_evidence(table.values[raced], table.n_seeds[raced], challenger)
+        evidence = np.where(table.contenders[raced], evidence, -np.inf)
+        strongest = int(evidence.argmax())
+        if evidence[strongest] >= -math.log(self.rule.alpha):
+            self._mark(number, table.numbers[strongest], float(evidence[strongest]))
 
     def _mark(self, number: int, by: int, log_e: float) -> None:
         """Keep the elimination, unless another worker has eliminated everybody else meanwhile."""
-        self.companion.set_user_attr(f"{OUT}{number}", {"by": by, "log_e": float(log_e)})
+        self.companion.set_user_attr(f"{OUT}{number}", {"by": by, "log_e": log_e})
         if not standings(self.study).contenders.any():
             self.companion.set_user_attr(f"{OUT}{number}", None)
 

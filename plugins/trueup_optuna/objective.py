@@ -53,9 +53,9 @@ class SeedObjective:
 
     Notes
     -----
-    The value of a trial is its running mean, also when the pruner eliminates it. ``study.best_value`` is therefore
-    the value of a lucky configuration: use :func:`trueup_optuna.select_best` and
-    :func:`trueup_optuna.confirm`.
+    The value of a trial is its running mean, also when the pruner eliminates it.
+    ``study.best_value`` is therefore the value of a lucky configuration: use
+    :func:`trueup_optuna.select_best` and :func:`trueup_optuna.confirm`.
     """
 
     def __init__(

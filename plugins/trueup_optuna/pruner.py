@@ -50,12 +50,12 @@ class SeedRacePruner(optuna.pruners.BasePruner):
 
     Notes
     -----
-    For challenger c and comparator b the differences on the shared seeds, in seed order, are one fixed sequence, so
-    the bound (Ville's inequality per pair, a union over comparators) is on its supremum: it holds for any
-    stopping time, order of arrival, number of workers and choice of what to train next. It assumes that a
-    result depends on configuration and seed alone, and covers the noise of the seeds on the given
-    validation rows, not the choice of those rows. A configuration is only eliminated by
-    one that isn't eliminated itself, so at least one always survives.
+    For challenger c and comparator b the differences on the shared seeds, in seed order, are one
+    fixed sequence, so the bound (Ville's inequality per pair, a union over comparators) is on its
+    supremum: it holds for any stopping time, order of arrival, number of workers and choice of what
+    to train next. It assumes that a result depends on configuration and seed alone, and covers the
+    noise of the seeds on the given validation rows, not the choice of those rows. A configuration
+    is only eliminated by one that isn't eliminated itself, so at least one always survives.
 
     An objective should *return* its mean when ``should_prune()`` says so, as
     :class:`trueup_optuna.SeedObjective` does: the Gaussian-process sampler ignores pruned trials

@@ -103,7 +103,8 @@ def check_rows(study: optuna.Study, index: int, record: SeedRecord) -> None:
     elif known != record.fingerprint:
         raise StateMismatchError(
             f"the rows of seed index {index} must be the same for all configurations; got "
-            f"fingerprint {record.fingerprint} after {known}. Let the validation rows depend on the seed alone."
+            f"fingerprint {record.fingerprint} after {known}. "
+            "Let the validation rows depend on the seed alone."
         )
 
 
