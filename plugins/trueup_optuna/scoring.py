@@ -9,8 +9,7 @@ from typing import Any
 
 import optuna
 
-from trueup import splits
-from trueup.calibrated import Evaluation, evaluate
+from trueup import Evaluation, evaluate, splits
 from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
 from trueup.losses import Loss, get_loss
 from trueup.splits import CrossFit, Split
@@ -66,6 +65,7 @@ class SeedScorer:
         if isinstance(result, tuple) and len(result) == 2:
             result = evaluate(*result, loss=self.loss, split=self.split)
         if isinstance(result, Evaluation):
+            self._check_loss(result)
             return _from_evaluation(result, seed)
         try:
             return SeedRecord(float(result), seed)
@@ -76,13 +76,21 @@ class SeedScorer:
             ) from None
 
 
+    def _check_loss(self, evaluation: Evaluation) -> None:
+        if evaluation.spec.loss != self.loss.name:
+            raise InvalidInputError(
+                f"loss must be that of the Evaluation, {evaluation.spec.loss!r}; "
+                f"got {self.loss.name!r}. Pass loss= to SeedObjective."
+            )
+
+
 def _from_evaluation(evaluation: Evaluation, seed: int) -> SeedRecord:
     return SeedRecord(
         float(evaluation.calibrated),
         seed,
         float(evaluation.vanilla),
-        repr(evaluation.spec),
-        str(evaluation.fingerprint),
+        evaluation.spec.split,
+        evaluation.fingerprint,
     )
 
 
