@@ -8,6 +8,7 @@ may stop.
 from __future__ import annotations
 
 import math
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Event
@@ -15,15 +16,15 @@ from typing import Any
 
 import numpy as np
 import optuna
-from optuna.trial import FixedTrial, FrozenTrial, TrialState
+from optuna.trial import FixedTrial, FrozenTrial, TrialState, create_trial
 
 from trueup.errors import InvalidInputError
 from trueup.losses import Loss
 from trueup.splits import Split
 from trueup_optuna.allocation import next_training
 from trueup_optuna.facts import rule_of, seeds_of, single_objective
-from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, recover_stale
-from trueup_optuna.records import configurations
+from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, fail_stale
+from trueup_optuna.records import BEAT, configurations
 from trueup_optuna.scoring import SeedScorer, Train, check_rows, scorer_of
 from trueup_optuna.standings import (
     CONFIG,
@@ -147,6 +148,7 @@ class _FinalRace:
     ) -> None:
         self.study, self.score = study, score
         self.heartbeat, self.grace = heartbeat, grace
+        self._storage = study._storage
         self.seeds = seeds_of(study).search
         self.rule = rule_of(study)
         self.finished = {
@@ -179,38 +181,37 @@ class _FinalRace:
 
     def _work(self, budget: int, stop: Event) -> None:
         while not stop.is_set():
-            recover_stale(self.companion, self.grace)
-            if not self._something_waits() and not self._enqueue(budget):
+            fail_stale(self.companion, self.grace)
+            claimed = self._claimed()
+            if len(claimed) >= budget:
                 return
-            trial = self.companion.ask()
+            wanted = self._next(standings(self.study), claimed)
+            if wanted is None:
+                return
+            trial = self._claim(*wanted)
             if self._is_mine(trial, budget):
                 self._train(trial)
             else:
-                self.companion.tell(trial, state=TrialState.FAIL)
+                self._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
 
-    def _something_waits(self) -> bool:
-        return bool(self.companion.get_trials(deepcopy=False, states=(TrialState.WAITING,)))
-
-    def _enqueue(self, budget: int) -> bool:
-        claimed = self._claimed()
-        if len(claimed) >= budget:
-            return False
-        table = standings(self.study)
-        config, index = self._next(table, claimed)
-        if config < 0:
-            return False
-        self.companion.enqueue_trial({}, user_attrs={CONFIG: config, SEED_INDEX: index})
-        return True
+    def _claim(self, number: int, index: int) -> FrozenTrial:
+        """Begin a trial that carries its claim from the start: no other worker can miss it."""
+        attributes = {CONFIG: number, SEED_INDEX: index, BEAT: time.time()}
+        template = create_trial(state=TrialState.RUNNING, user_attrs=attributes)
+        trial_id = self._storage.create_new_trial(self.companion._study_id, template)
+        return self._storage.get_trial(trial_id)
 
     def _claimed(self) -> dict[tuple[int, int], int]:
         """Return who holds each (configuration, seed index): the first trial to claim it."""
         claimed: dict[tuple[int, int], int] = {}
         for trial in self.companion.get_trials(deepcopy=False):
-            if trial.state != TrialState.FAIL and CONFIG in trial.user_attrs:
+            if trial.state != TrialState.FAIL:
                 claimed.setdefault(_key(trial), trial.number)
         return claimed
 
-    def _next(self, table: Standings, claimed: dict[tuple[int, int], int]) -> tuple[int, int]:
+    def _next(
+        self, table: Standings, claimed: dict[tuple[int, int], int]
+    ) -> tuple[int, int] | None:
         own = {trial.number: int(n) for trial, n in zip(table.trials, table.n_seeds, strict=True)}
         taken = {number: {i for c, i in claimed if c == number} for number in own}
         counted = np.array(
@@ -222,34 +223,31 @@ class _FinalRace:
             )
         )
         if chosen < 0:
-            return -1, -1
+            return None
         number = table.numbers[chosen]
         index = own[number]
         while index in taken[number]:
             index += 1
         return number, index
 
-    def _is_mine(self, trial: optuna.Trial, budget: int) -> bool:
+    def _is_mine(self, trial: FrozenTrial, budget: int) -> bool:
         """Say whether the trial is the first to claim its seed, within the budget."""
-        frozen = self.companion._storage.get_trial(trial._trial_id)
-        if CONFIG not in frozen.user_attrs:
-            return False
         claimed = self._claimed()
         before = sum(number < trial.number for number in claimed.values())
-        return claimed[_key(frozen)] == trial.number and before < budget
+        return claimed[_key(trial)] == trial.number and before < budget
 
-    def _train(self, trial: optuna.Trial) -> None:
-        number, index = trial.user_attrs[CONFIG], trial.user_attrs[SEED_INDEX]
+    def _train(self, trial: FrozenTrial) -> None:
+        number, index = _key(trial)
         fixed = FixedTrial(self.finished[number].params, number=number)
         try:
-            with beating(self.companion._storage, trial._trial_id, self.heartbeat):
+            with beating(self._storage, trial._trial_id, self.heartbeat):
                 record = self.score(fixed, self.seeds[index])
-                check_rows(self.study, index, record)
+            check_rows(self.study, index, record)
         except BaseException:
-            self.companion.tell(trial, state=TrialState.FAIL)
+            self._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
             raise
-        trial.set_user_attr(RECORD, record.to_attribute())
-        self.companion.tell(trial, record.value)
+        self._storage.set_trial_user_attr(trial._trial_id, RECORD, record.to_attribute())
+        self._storage.set_trial_state_values(trial._trial_id, TrialState.COMPLETE, [record.value])
         self._eliminate(number)
 
     def _eliminate(self, number: int) -> None:

@@ -81,16 +81,21 @@ def recover_stale(study: optuna.Study, grace: float = GRACE) -> tuple[int, ...]:
     tuple of int
         Numbers of the trials that were queued again.
     """
+    recovered = fail_stale(study, grace)
     trials = study.get_trials(deepcopy=False)
-    retried = {root_number(trial) for trial in trials if trial.state != TrialState.FAIL}
-    recovered = []
-    for trial in trials:
-        if (_is_orphan(trial, grace) and root_number(trial) not in retried) or (
-            trial.state == TrialState.RUNNING and _age(trial) > grace and _fail(study, trial)
-        ):
-            _queue_again(study, trial)
-            recovered.append(trial.number)
-    return tuple(recovered)
+    alive = {root_number(trial) for trial in trials if trial.state != TrialState.FAIL}
+    recovered += [
+        trial for trial in trials if _is_orphan(trial, grace) and root_number(trial) not in alive
+    ]
+    for trial in recovered:
+        _queue_again(study, trial)
+    return tuple(trial.number for trial in recovered)
+
+
+def fail_stale(study: optuna.Study, grace: float = GRACE) -> list[FrozenTrial]:
+    """Fail the trials whose worker died and return those that this call was the first to fail."""
+    running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+    return [trial for trial in running if _age(trial) > grace and _fail(study, trial)]
 
 
 def _age(trial: FrozenTrial) -> float:

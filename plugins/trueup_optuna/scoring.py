@@ -75,7 +75,6 @@ class SeedScorer:
                 f"got {type(result).__name__}. Return one of the three."
             ) from None
 
-
     def _check_loss(self, evaluation: Evaluation) -> None:
         if evaluation.spec.loss != self.loss.name:
             raise InvalidInputError(
