@@ -24,7 +24,7 @@ from trueup.splits import Split
 from trueup_optuna.allocation import next_training
 from trueup_optuna.facts import rule_of, seeds_of, single_objective
 from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, fail_stale
-from trueup_optuna.records import BEAT, configurations
+from trueup_optuna.records import BEAT, SeedRecord, configurations
 from trueup_optuna.scoring import SeedScorer, Train, check_rows, scorer_of
 from trueup_optuna.standings import (
     CONFIG,
@@ -53,6 +53,8 @@ class RaceRow:
         Seeds of search and finals.
     eliminated_by : int or None
         Number of the trial that eliminated it.
+    records : tuple of SeedRecord
+        The result of each seed, in order.
     """
 
     number: int
@@ -61,6 +63,7 @@ class RaceRow:
     standard_error: float
     n_seeds: int
     eliminated_by: int | None
+    records: tuple[SeedRecord, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -302,6 +305,7 @@ def _row(table: Standings, index: int) -> RaceRow:
         float(table.standard_errors[index]),
         int(table.n_seeds[index]),
         None if out is None else out.by,
+        table.records[index],
     )
 
 

@@ -9,7 +9,7 @@ import optuna
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from trueup_optuna.facts import single_objective
+from trueup_optuna.facts import METRIC, single_objective
 from trueup_optuna.final_race import RaceRow, count_finals, race_table
 from trueup_optuna.noise import seed_noise
 from trueup_optuna.selection import BestConfig, select_best
@@ -56,6 +56,8 @@ class StudyReport:
     ----------
     name : str
         Of the study.
+    loss : str
+        Of the metric.
     rows : tuple of RaceRow
         Configurations, survivors first, best first.
     p_best : mapping of int to float
@@ -72,6 +74,7 @@ class StudyReport:
     """
 
     name: str
+    loss: str
     rows: tuple[RaceRow, ...]
     p_best: dict[int, float]
     eliminations: dict[int, Elimination]
@@ -104,6 +107,7 @@ def report_study(study: optuna.Study) -> StudyReport:
     race = race_table(study)
     return StudyReport(
         study.study_name,
+        study.user_attrs.get(METRIC, "value"),
         race.rows,
         _p_best(table),
         table.eliminations,

@@ -56,6 +56,8 @@ class Standings:
         The same for the vanilla metric, NaN where ``train`` returned a number.
     n_seeds : int array of shape (k,)
         Finished seeds, without a gap.
+    records : tuple of tuple of SeedRecord
+        What was kept of each seed; empty where the objective was not a SeedObjective.
     eliminations : mapping of int to Elimination
         By the number of the eliminated trial.
     contenders : bool array of shape (k,)
@@ -68,6 +70,7 @@ class Standings:
     values: FloatArray
     vanilla: FloatArray
     n_seeds: NDArray[np.intp]
+    records: tuple[tuple[SeedRecord, ...], ...]
     eliminations: dict[int, Elimination]
     contenders: NDArray[np.bool_]
     sign: float
@@ -134,21 +137,23 @@ def standings(study: optuna.Study) -> Standings:
     race = companion(study, "finals")
     extra = {} if race is None else _extra_records(race)
     reports = study.user_attrs.get(REPORTS, "running_mean")
-    calibrated, vanilla = [], []
+    calibrated, vanilla, kept = [], [], []
     for trial in trials:
         own = finished_values({} if _failed(trial) else trial.intermediate_values, reports)
         records = seed_records(trial.user_attrs)[: len(own)]
         more = _continued(extra.get(trial.number, {}), len(own))
         calibrated.append(np.concatenate([own, [record.value for record in more]]))
-        kept = [record.vanilla for record in (*records, *more)]
-        vanilla.append(np.array([np.nan if value is None else value for value in kept]))
-    values, n_seeds = value_table(calibrated)
+        kept.append((*records, *more))
+        values = [record.vanilla for record in kept[-1]]
+        vanilla.append(np.array([np.nan if value is None else value for value in values]))
+    table, n_seeds = value_table(calibrated)
     eliminations = _eliminations(trials, race)
     return Standings(
         trials,
-        sign(study) * values,
-        sign(study) * _padded(vanilla, values.shape),
+        sign(study) * table,
+        sign(study) * _padded(vanilla, table.shape),
         n_seeds,
+        tuple(kept),
         eliminations,
         np.array([_contends(trial, eliminations) for trial in trials], dtype=bool) & (n_seeds > 0),
         sign(study),
