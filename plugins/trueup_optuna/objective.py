@@ -89,13 +89,20 @@ class SeedObjective:
     def __call__(self, trial: optuna.Trial) -> float:
         """Train the configuration under its seeds and return the mean of their results."""
         study = trial.study
-        self._pin(study)
+        self.pin(study)
         if not isinstance(study._storage, InMemoryStorage):
             recover_stale(study, self.grace)
         with beating(study._storage, trial._trial_id, self.heartbeat):
             return self._run(trial)
 
-    def _pin(self, study: optuna.Study) -> None:
+    def pin(self, study: optuna.Study) -> None:
+        """Keep seeds, metric, split and rule in the study; refuse a study that has others.
+
+        Raises
+        ------
+        StateMismatchError
+            If the study was begun with something else, naming both.
+        """
         single_objective(study)
         pin(study, {SEEDS: seeds_fact(self.seeds)})
         self._score.pin(study)

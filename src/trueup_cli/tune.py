@@ -28,9 +28,11 @@ class _DefaultsToRun(click.Group):
 
 @click.group("tune", cls=_DefaultsToRun)
 def tune() -> None:
-    """Tune hyper-parameters on the calibrated metric, over seeds.
+    r"""Tune hyper-parameters on the calibrated metric, over seeds.
 
-    "trueup tune script.py:train --space space.yaml" runs a study; "trueup tune report" shows one.
+    \b
+    trueup tune script.py:train --space space.yaml   runs a study
+    trueup tune report                               shows one
     """
 
 
@@ -135,7 +137,7 @@ def _run(plan: TunePlan, workers: int, resume: bool) -> None:
     from trueup_cli import tune_run
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    tune_run.plan_train(plan)  # a wrong path or space is found before a study is made
+    tune_run.plan_objective(plan)  # a wrong path or space is found before a study is made
     tune_run.prepare_study(plan, resume=resume)
     for stage in tune_run.STAGES:
         with tune_run.progress(plan, stage):

@@ -98,14 +98,15 @@ def prepare_study(plan: TunePlan, *, resume: bool) -> optuna.Study:
     """
     if resume:
         load_study(plan.storage, plan.study_name)
-        return open_study(plan)
     try:
-        return open_study(plan, load_if_exists=False)
+        study = open_study(plan, load_if_exists=resume)
     except optuna.exceptions.DuplicatedStudyError:
         raise InvalidInputError(
             f"study must be new; got {plan.study_name!r}, which exists in {plan.storage}. "
             "Add --resume or choose another --study-name."
         ) from None
+    plan_objective(plan).pin(study)
+    return study
 
 
 def open_study(plan: TunePlan, *, load_if_exists: bool = True) -> optuna.Study:
@@ -128,22 +129,28 @@ def plan_train(plan: TunePlan) -> Any:
 
 def run_stage(plan: TunePlan, stage: Stage) -> None:
     """Work on one stage of a plan until it is done; any number of processes may do so."""
-    study, train = open_study(plan), plan_train(plan)
+    study = open_study(plan)
     if stage == "finals":
+        train = plan_train(plan)
         finals(study, train, budget=plan.finals, heartbeat=plan.heartbeat, grace=plan.grace)
     else:
-        _search(study, train, plan)
+        _search(study, plan)
 
 
-def _search(study: optuna.Study, train: Any, plan: TunePlan) -> None:
-    objective = SeedObjective(
-        train,
+def plan_objective(plan: TunePlan) -> SeedObjective:
+    """Return the objective of a plan."""
+    return SeedObjective(
+        plan_train(plan),
         seeds=SeedList(plan.seeds, confirm=plan.confirm),
         n_base=plan.n_base,
         loss=plan.loss,
         heartbeat=plan.heartbeat,
         grace=plan.grace,
     )
+
+
+def _search(study: optuna.Study, plan: TunePlan) -> None:
+    objective = plan_objective(plan)
     while count_finished(study) < plan.trials:
         recover_stale(study, plan.grace)
         begun = study.get_trials(deepcopy=False, states=(*_FINISHED, TrialState.RUNNING))
