@@ -1,7 +1,8 @@
-"""Rules that spend seeds on configurations, run on tables of simulated results, many replicates at once.
+"""Rules that spend seeds on configurations, run on many tables of results at once.
 
-A rule gets results of shape (replicates, configurations, seeds), lower = better, and returns a ``Choice``.
-The race uses the functions of ``trueup_optuna`` itself; the peers follow their documentation.
+A rule gets results of shape (replicates, configurations, seeds), lower = better, and returns a
+``Choice``. The race uses the functions of ``trueup_optuna`` itself; the peers follow their
+documentation.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _STARTUP_TRIALS, _STARTUP_SEEDS = 5, 3
 
 @dataclass(frozen=True)
 class Choice:
-    """Per replicate: the selected configuration, its claimed value, trainings spent, who was dropped."""
+    """Per replicate: selected configuration, its claimed value, trainings, who was dropped."""
 
     selected: IntArray
     claimed: FloatArray
@@ -43,19 +44,21 @@ def fixed_seeds(n: int) -> Rule:
 
     def rule(values: FloatArray) -> Choice:
         means = values[:, :, :n].mean(2)
-        return _lowest(means, np.full(len(values), values.shape[1] * n), np.zeros(means.shape, bool))
+        return _lowest(
+            means, np.full(len(values), values.shape[1] * n), np.zeros(means.shape, bool)
+        )
 
     return rule
 
 
-def race(n_base: int, budget: int, alpha: float = 0.05) -> Rule:
-    """Search with n_base seeds a configuration under the eliminator, then spend budget on the finals."""
+def race(n_base: int, budget: int, alpha: float = 0.05, n_max: int = N_MAX) -> Rule:
+    """Search with n_base seeds under the eliminator, then spend budget on the finals."""
 
     def rule(values: FloatArray) -> Choice:
-        runners = _Runners(values, RaceRule(values.shape[1], alpha))
+        runners = _Runners(values[:, :, :n_max], RaceRule(values.shape[1], alpha))
         for config in range(values.shape[1]):
             wanted = max(n_base, _STARTUP_SEEDS) if config < _STARTUP_TRIALS else n_base
-            for _ in range(min(wanted, values.shape[2])):
+            for _ in range(min(wanted, n_max)):
                 runners.train(np.full(len(values), config), first=config + 1)
         for _ in range(budget):
             runners.train(runners.next())
@@ -66,12 +69,12 @@ def race(n_base: int, budget: int, alpha: float = 0.05) -> Rule:
 
 class _Runners:
     def __init__(self, values: FloatArray, rule: RaceRule) -> None:
-        self.values, self.rule = values[:, :, :N_MAX], rule
+        self.values, self.rule = values, rule
         self.n_seeds = np.zeros(values.shape[:2], dtype=np.intp)
         self.alive = np.ones(values.shape[:2], dtype=bool)
 
     def train(self, config: IntArray, first: int | None = None) -> None:
-        """Give one seed to the configuration of each replicate, and let it meet the ``first`` ones."""
+        """Give a seed to one configuration per replicate; let it meet the ``first`` ones."""
         rows = np.flatnonzero(config >= 0)
         rows = rows[self.alive[rows, config[rows]]]
         if len(rows) == 0:
@@ -79,8 +82,10 @@ class _Runners:
         config = config[rows]
         self.n_seeds[rows, config] += 1
         depth = int(self.n_seeds.max())
-        # The challenger comes first, which is no matter: all comparators have the same share of alpha.
-        order = np.argsort(np.arange(self.values.shape[1]) != config[:, None], axis=1, kind="stable")
+        # The challenger comes first, which is no matter: all comparators have the same share.
+        order = np.argsort(
+            np.arange(self.values.shape[1]) != config[:, None], axis=1, kind="stable"
+        )
         order = order[:, :first]
         values = self.values[rows[:, None], order, :depth]
         evidence = self.rule.log_evidence(values, self.n_seeds[rows[:, None], order], 0)
@@ -94,7 +99,7 @@ class _Runners:
         return prefix_means(values, self.n_seeds), seed_noise(values, self.n_seeds).moderated
 
     def next(self) -> IntArray:
-        return next_training(*self._means(), self.n_seeds, self.alive, N_MAX)
+        return next_training(*self._means(), self.n_seeds, self.alive, self.values.shape[2])
 
     def choose(self) -> Choice:
         means, variance = self._means()
@@ -129,7 +134,7 @@ def median_pruner(n: int, n_startup_trials: int = 5) -> Rule:
 
 
 def signed_rank_p_value(difference: FloatArray) -> float:
-    """Return the exact one-sided p-value of Wilcoxon's signed-rank test that the median is not above 0."""
+    """Return the exact one-sided p-value of the signed-rank test that the median is <= 0."""
     n = len(difference)
     ranks = np.abs(difference).argsort().argsort() + 1
     counts = np.zeros(n * (n + 1) // 2 + 1)
@@ -172,7 +177,7 @@ def _wilcoxon_study(
 
 
 def smac_like(n: int) -> Rule:
-    """Aggressive racing: a challenger meets the incumbent on 1, 2, 4, ... seeds, out on a worse mean."""
+    """Racing without a test: meet the incumbent on 1, 2, 4, ... seeds, out on a worse mean."""
 
     def rule(values: FloatArray) -> Choice:
         runs = [_smac_study(table, n) for table in values]
