@@ -105,7 +105,8 @@ def compare_rules(scenario: str, replicates: int, rho: float) -> Iterator[str]:
             error = regret.std(ddof=1) / np.sqrt(replicates)
             yield (
                 f"| {name} | {metric} | {choice.trainings.mean():.0f} "
-                f"| {np.mean(regret <= UNIT):.2f} | {regret.mean() / UNIT:.2f} ± {error / UNIT:.2f} | {claim.mean() / UNIT:+.1f} "
+                f"| {np.mean(regret <= UNIT):.2f} | {regret.mean() / UNIT:.2f} "
+                f"± {error / UNIT:.2f} | {claim.mean() / UNIT:+.1f} "
                 f"| {fresh.mean() / UNIT:+.2f} | {choice.dropped[rows, best].mean():.3f} |"
             )
 
@@ -216,9 +217,10 @@ def report(replicates: int, loops: int) -> Iterator[str]:
     yield from sampler_loops(loops)
     yield f"\n## False eliminations among 60 equal configurations, of {replicates}\n"
     yield (
-        "One configuration, fixed beforehand, is looked at after each of 20 seeds, as the 5th, 30th "
-        "or 60th to arrive; its standard deviation is a multiple of the others'. At alpha = 0.05 at most "
-        f"{0.05 * replicates:.0f} are expected, at most {_limit(replicates)} allowed for chance.\n"
+        "One configuration, fixed beforehand, is looked at after each of 20 seeds, as the 5th, "
+        "30th or 60th to arrive; its standard deviation is a multiple of the others'. At alpha = "
+        f"0.05 at most {0.05 * replicates:.0f} are expected, at most {_limit(replicates)} allowed "
+        "for chance.\n"
     )
     yield "| variance | noise | rho | sd multiple | 5th | 30th | 60th |"
     yield "|---|---|---|---|---|---|---|"

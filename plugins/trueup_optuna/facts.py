@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import optuna
+from optuna.storages import BaseStorage
 
 from trueup.errors import InvalidInputError, StateMismatchError
 from trueup_optuna.race import RaceRule
@@ -37,6 +39,23 @@ def pin(study: optuna.Study, facts: Mapping[str, Any]) -> None:
                 f"{known[key]!r}; got {value!r}. "
                 f"Resume with the same {name} or begin another study."
             )
+
+
+class PinnedStudies:
+    """The studies whose facts were pinned in this process; a pickled copy begins empty."""
+
+    def __init__(self) -> None:
+        self._ids: WeakKeyDictionary[BaseStorage, set[int]] = WeakKeyDictionary()
+
+    def __contains__(self, study: optuna.Study) -> bool:
+        return study._study_id in self._ids.get(study._storage, ())
+
+    def add(self, study: optuna.Study) -> None:
+        """Remember the study."""
+        self._ids.setdefault(study._storage, set()).add(study._study_id)
+
+    def __reduce__(self) -> tuple[type[PinnedStudies], tuple[()]]:
+        return PinnedStudies, ()
 
 
 def single_objective(study: optuna.Study) -> None:

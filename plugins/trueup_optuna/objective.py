@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,7 +15,7 @@ from trueup.errors import InvalidInputError, StateMismatchError
 from trueup.losses import Loss
 from trueup.splits import CrossFit, Split
 from trueup_optuna.epochs import EpochTrial, epoch_study
-from trueup_optuna.facts import RULE, SEEDS, pin, seeds_fact, single_objective
+from trueup_optuna.facts import RULE, SEEDS, PinnedStudies, pin, seeds_fact, single_objective
 from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, recover_stale
 from trueup_optuna.pruner import SeedRacePruner
 from trueup_optuna.records import STATUS, STOPPED_IN_EPOCH, SeedRecord, seed_key, seed_records
@@ -85,15 +87,25 @@ class SeedObjective:
             )
         self.n_base, self.n_startup_seeds = n_base, n_startup_seeds
         self.epoch_pruner, self.heartbeat, self.grace = epoch_pruner, heartbeat, grace
+        self._pinned = PinnedStudies()
+        self._recovered_at = -math.inf
 
     def __call__(self, trial: optuna.Trial) -> float:
         """Train the configuration under its seeds and return the mean of their results."""
         study = trial.study
-        self.pin(study)
-        if not isinstance(study._storage, InMemoryStorage):
-            recover_stale(study, self.grace)
+        self._prepare(study)
         with beating(study._storage, trial._trial_id, self.heartbeat):
             return self._run(trial)
+
+    def _prepare(self, study: optuna.Study) -> None:
+        """Pin the facts once a study, and look for dead workers a few times within their grace."""
+        if study not in self._pinned:
+            self.pin(study)
+            self._pinned.add(study)
+        shared = not isinstance(study._storage, InMemoryStorage)
+        if shared and time.monotonic() - self._recovered_at > self.grace / 4.0:
+            self._recovered_at = time.monotonic()
+            recover_stale(study, self.grace)
 
     def pin(self, study: optuna.Study) -> None:
         """Keep seeds, metric, split and rule in the study; refuse a study that has others.

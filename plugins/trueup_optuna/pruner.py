@@ -14,7 +14,7 @@ from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState
 
 from trueup.errors import InvalidInputError, TrueupWarning
-from trueup_optuna.facts import REPORTS, RULE, pin, rule_fact, sign, single_objective
+from trueup_optuna.facts import REPORTS, RULE, PinnedStudies, pin, rule_fact, sign, single_objective
 from trueup_optuna.race import RaceRule, Variance
 from trueup_optuna.records import (
     BY,
@@ -86,7 +86,7 @@ class SeedRacePruner(optuna.pruners.BasePruner):
 
     def _begin(self) -> None:
         self._finished: WeakKeyDictionary[BaseStorage, dict[int, FloatArray]] = WeakKeyDictionary()
-        self._pinned: WeakKeyDictionary[BaseStorage, set[int]] = WeakKeyDictionary()
+        self._pinned = PinnedStudies()
         self._warned = False
 
     def __repr__(self) -> str:
@@ -108,11 +108,10 @@ class SeedRacePruner(optuna.pruners.BasePruner):
         StateMismatchError
             If alpha, epsilon, n_configs, variance or reports differ.
         """
-        pinned = self._pinned.setdefault(study._storage, set())
-        if study._study_id not in pinned:
+        if study not in self._pinned:
             single_objective(study)
             pin(study, {RULE: rule_fact(self.rule), REPORTS: self.reports})
-            pinned.add(study._study_id)
+            self._pinned.add(study)
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Say whether the trial is eliminated, and by whom in its user attributes."""
