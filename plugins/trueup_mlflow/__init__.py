@@ -12,12 +12,18 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trueup_mlflow.autolog import autolog as autolog
+    from trueup_mlflow.backfill import backfill as backfill
     from trueup_mlflow.compare_runs import compare_runs as compare_runs
     from trueup_mlflow.log_evaluation import log_evaluation as log_evaluation
+    from trueup_mlflow.log_predictions import log_predictions as log_predictions
 
 _HOME = {
+    "autolog": "autolog",
+    "backfill": "backfill",
     "compare_runs": "compare_runs",
     "log_evaluation": "log_evaluation",
+    "log_predictions": "log_predictions",
 }
 
 __all__ = sorted(_HOME)

@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trueup import errors as errors
+    from trueup.bias_cost import BiasCostInterval as BiasCostInterval
+    from trueup.bias_cost import BiasTest as BiasTest
+    from trueup.bias_cost import bias_cost_interval as bias_cost_interval
+    from trueup.bias_cost import bias_test as bias_test
     from trueup.calibrated import calibrated_brier_score as calibrated_brier_score
     from trueup.calibrated import calibrated_log_loss as calibrated_log_loss
     from trueup.calibrated import calibrated_mean_squared_error as calibrated_mean_squared_error
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _NAMES_OF = {
+    "bias_cost": ("BiasCostInterval", "BiasTest", "bias_cost_interval", "bias_test"),
     "calibrated": (
         "calibrated_brier_score",
         "calibrated_log_loss",
