@@ -8,6 +8,8 @@ in the finals, fresh ones for the value to publish. The study is logged to MLflo
 
 from __future__ import annotations
 
+import os
+
 import click
 import mlflow
 import optuna
@@ -69,7 +71,8 @@ def main(trials: int, seeds: int, budget: int, storage: str | None) -> None:
     """Tune, confirm and log."""
     torch.set_num_threads(1)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    mlflow.set_tracking_uri(STORE)
+    if "MLFLOW_TRACKING_URI" not in os.environ:  # ``mlflow run`` sets it
+        mlflow.set_tracking_uri(STORE)
     study = run_study(trials, SeedList(seeds, confirm=3), budget, storage)
     confirmed = confirm(study, train_flights, n_seeds=3)
     report = report_study(study)
@@ -87,7 +90,7 @@ def main(trials: int, seeds: int, budget: int, storage: str | None) -> None:
     )
     client = MlflowClient()
     run_id = log_study(report, confirmation=confirmed, experiment_name=EXPERIMENT, client=client)
-    click.echo(f"logged to run {run_id} of experiment {EXPERIMENT!r} in {STORE}")
+    click.echo(f"logged to run {run_id} of experiment {EXPERIMENT!r}")
 
 
 if __name__ == "__main__":
