@@ -213,7 +213,9 @@ def expected_calibration_error(
     "Field-aware calibration", Eq. 4.
     """
     if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer) or n_bins < 1:
-        raise InvalidInputError(f"n_bins must be an integer of at least 1; got {n_bins!r}. 15 is usual.")
+        raise InvalidInputError(
+            f"n_bins must be an integer of at least 1; got {n_bins!r}. 15 is usual."
+        )
     if strategy not in ("uniform", "quantile"):
         raise InvalidInputError(
             f'strategy must be "uniform" or "quantile"; got {strategy!r}. Choose one of the two.'
