@@ -33,7 +33,7 @@ class Noise:
         Mean over rows of the squared bias of their cell, in squared probability units, without the
         part that noise adds; may be negative.
     debiased_interval : tuple of float
-        95% interval of ``debiased`` (basic parametric bootstrap, centred).
+        95% interval of ``debiased``: parametric bootstrap around the truth, inverted.
     """
 
     ece_floor: float
@@ -87,7 +87,6 @@ def measure_noise(cells: Cells, epsilon: float, random_state: int) -> Noise:
         [_draw(cells, plausible, epsilon, rng) for _ in range(_n_draws(len(cells.y_true)))]
     )
     ece, rce, miss = draws.T - np.array([[0.0], [0.0], [truth]])
-    low, high = _central(miss)
     exact = None if cells.is_weighted else mean_absolute_deviation(cells).sum() / len(cells.y_true)
     return Noise(
         ece_floor=float(ece.mean() if exact is None else exact),
@@ -95,8 +94,27 @@ def measure_noise(cells: Cells, epsilon: float, random_state: int) -> Noise:
         ece_band=_central(ece),
         rce_band=_central(rce),
         debiased=debiased,
-        debiased_interval=(debiased - high, debiased - low),
+        debiased_interval=_invert(cells, debiased, truth, miss),
     )
+
+
+def _invert(cells: Cells, debiased: float, truth: float, miss: FloatArray) -> tuple[float, float]:
+    """Return the true errors that the debiased one is plausible for.
+
+    The variance of the debiased error grows with the true error T, as ``base + slope T``: the
+    slope is 4 mean(p (1 - p)) / n, the base comes from the simulated misses at ``truth``.
+    An interval of constant width would miss large errors.
+    """
+    slope = 4.0 * float(cells.variance.sum()) / float(cells.total.sum()) ** 2
+    base = max(float(miss.var()) - slope * truth, 0.05 * float(miss.var()))
+    low, high = np.array(_central(miss)) / np.sqrt(slope * truth + base)
+
+    def end(quantile: float) -> float:
+        shift = 0.5 * quantile**2 * slope
+        variance = max(0.25 * (quantile * slope) ** 2 + slope * debiased + base, 0.0)
+        return float(debiased + shift - quantile * np.sqrt(variance))
+
+    return end(high), end(low)
 
 
 def _n_draws(n: int) -> int:
