@@ -81,7 +81,13 @@ def test_rare_levels_share_one_column():
 
 def test_polars_and_pandas_agree():
     table = frame()[["number", "city", "flag"]]
-    polars = pl.DataFrame({name: table[name].tolist() for name in table}, nan_to_null=True)
+    polars = pl.DataFrame(
+        {
+            "number": [1.0, 2.0, None, 4.0],
+            "city": ["a", "b", None, "a"],
+            "flag": [True, False, True, False],
+        }
+    )
     encoder = FeatureEncoder().fit(table)
     np.testing.assert_allclose(encoder.transform(polars), encoder.transform(table))
 
