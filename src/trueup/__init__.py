@@ -10,21 +10,46 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trueup import errors as errors
+    from trueup.calibrated import calibrated_brier_score as calibrated_brier_score
+    from trueup.calibrated import calibrated_log_loss as calibrated_log_loss
+    from trueup.calibrated import calibrated_mean_squared_error as calibrated_mean_squared_error
+    from trueup.calibrated import calibrated_poisson_deviance as calibrated_poisson_deviance
+    from trueup.calibrated import evaluate as evaluate
+    from trueup.evaluation import Evaluation as Evaluation
+    from trueup.evaluation import require_same_rows as require_same_rows
+    from trueup.fields import expected_calibration_error as expected_calibration_error
+    from trueup.fields import field_calibration_error as field_calibration_error
+    from trueup.losses import Loss as Loss
+    from trueup.splits import CrossFit as CrossFit
+    from trueup.splits import HoldOut as HoldOut
+    from trueup.splits import InSample as InSample
+    from trueup.splits import Rolling as Rolling
+    from trueup.splits import Split as Split
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "errors": "trueup.errors",
+_NAMES_OF = {
+    "calibrated": (
+        "calibrated_brier_score",
+        "calibrated_log_loss",
+        "calibrated_mean_squared_error",
+        "calibrated_poisson_deviance",
+        "evaluate",
+    ),
+    "evaluation": ("Evaluation", "require_same_rows"),
+    "fields": ("expected_calibration_error", "field_calibration_error"),
+    "losses": ("Loss",),
+    "splits": ("CrossFit", "HoldOut", "InSample", "Rolling", "Split"),
 }
+_HOME = {name: module for module, names in _NAMES_OF.items() for name in names}
 
-__all__ = [*_HOME, "__version__"]
+__all__ = ["__version__", *sorted(_HOME)]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'trueup' has no attribute {name!r}")
-    module = import_module(_HOME[name])
-    value = module if _HOME[name] == f"trueup.{name}" else getattr(module, name)
+    value = getattr(import_module(f"trueup.{_HOME[name]}"), name)
     globals()[name] = value
     return value
 

@@ -1,7 +1,7 @@
 """The one bias term of a calibrated metric: the solvers.
 
-For log loss the term ``c`` of Algorithm 1 is the root of one decreasing function (Eq. 6 of the paper, differentiated):
-``sum w sigmoid(l - c) = sum w y``. The root lies between ``min l - logit(ybar)`` and
+For log loss the term ``c`` of Algorithm 1 (Eq. 6 of the paper) is the root of one decreasing
+function, ``sum w sigmoid(l - c) - sum w y``. The root lies between ``min l - logit(ybar)`` and
 ``max l - logit(ybar)``, so Newton's method can be safeguarded by an exact bracket.
 """
 
@@ -56,8 +56,8 @@ def solve_logit_shift(
 
     Notes
     -----
-    Newton runs on ``logit(mean sigmoid(l - c)) - logit(ybar)``, which is nearly linear in ``c``; a step
-    that leaves the bracket is replaced by bisection. Where more than half of the labels are
+    Newton runs on ``logit(mean sigmoid(l - c)) - logit(ybar)``, nearly linear in ``c``; a step that
+    leaves the bracket is replaced by bisection. Where more than half of the labels are
     positive the mirrored problem is solved, so that no digit is lost in ``1 - mean``.
     """
     base_rate = float(np.average(y_true, weights=weight))
@@ -78,7 +78,9 @@ def _safeguarded_newton(
     target = np.log(base_rate) - np.log1p(-base_rate)
     low, high = float(logit.min()) - target, float(logit.max()) - target
     c = min(max(0.0, low), high)
-    for step_count in range(1, _MAX_STEPS + 1):
+    steps = 0
+    while steps < _MAX_STEPS:
+        steps += 1
         probability = expit(logit - c)
         mean = float(np.average(probability, weights=weight))
         slope = float(np.average(probability * (1.0 - probability), weights=weight))
@@ -89,7 +91,7 @@ def _safeguarded_newton(
         step, c = proposal - c, proposal
         if abs(step) <= _TOLERANCE * max(1.0, abs(c)):
             break
-    return LogitShift(c, step_count)
+    return LogitShift(c, steps)
 
 
 def _newton_proposal(c: float, mean: float, slope: float, target: float) -> float:
@@ -130,7 +132,8 @@ def solve_softmax_shift(
     if (share == 0.0).any():
         missing = int(np.flatnonzero(share == 0.0)[0])
         raise UndefinedMetricError(
-            f"y_true must hold every class where the bias is fitted; got no row of class {missing}. "
+            "y_true must hold every class where the bias is fitted; "
+            f"got no row of class {missing}. "
             "Use more rows or split=InSample()."
         )
     improve = _newton_step if n_classes <= _NEWTON_CLASSES else _scaling_step
@@ -144,7 +147,7 @@ def solve_softmax_shift(
 
 
 def _scaling_step(logit: FloatArray, share: FloatArray, weight: FloatArray) -> FloatArray:
-    """Iterative scaling: cheap for many classes, and it never overshoots."""
+    """Scale iteratively: cheap for many classes, and it never overshoots."""
     predicted = weight @ softmax(logit, axis=1)
     step = np.log(predicted) - np.log(share)
     return np.asarray(step - step.mean())

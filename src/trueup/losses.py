@@ -2,7 +2,8 @@
 
 The *margin* of a prediction is the scale on which one bias term acts: the logit of a probability,
 the logarithm of a rate, the prediction itself in regression. ``y_logit`` enters as a margin.
-A new loss is a subclass of :class:`Loss`; ``trueup.checks.check_loss`` tells whether it keeps the rules.
+A new loss is a subclass of :class:`Loss`; ``trueup.checks.check_loss`` tells whether it keeps the
+rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Hashes of rows: which fold a row falls into, and which rows a number was computed from.
 
-Both depend on the row alone, never on its neighbours, so they are the same on one machine and on many.
+Both depend on the row alone, never on its neighbours, so they are the same on one machine and on
+many.
 """
 
 from __future__ import annotations

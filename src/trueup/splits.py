@@ -1,7 +1,7 @@
 """Which rows fit the bias and which are scored.
 
-A split puts each row into a group and says, for each scored group, which groups its bias comes from.
-Nothing else is needed, so the same split works on arrays and on summaries of parts.
+A split puts each row into a group and says, for each scored group, which groups its bias comes
+from. Nothing else is needed, so the same split works on arrays and on summaries of parts.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class CrossFit(Split):
     Parameters
     ----------
     folds : int, default 5
-        Number of folds, at least 2. A row's fold is a hash of its id, so it never depends on the run.
+        Number of folds, at least 2. A row's fold is a hash of its id and never depends on the run.
     salt : int, default 0
         Another salt gives another partition.
 
@@ -67,10 +67,10 @@ class CrossFit(Split):
         _check_integer("folds", self.folds, minimum=2)
         _check_integer("salt", self.salt)
 
-    def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:  # noqa: ARG002
+    def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
         return (salted_hash(row_id, self.salt) % np.uint64(self.folds)).astype(np.intp)
 
-    def parts(self, n_groups: int) -> Iterator[Part]:  # noqa: ARG002 - folds may be empty at the end
+    def parts(self, n_groups: int) -> Iterator[Part]:
         for fold in range(self.folds):
             yield Part(fold, tuple(other for other in range(self.folds) if other != fold))
 
@@ -99,11 +99,11 @@ class HoldOut(Split):
             )
         _check_integer("salt", self.salt)
 
-    def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:  # noqa: ARG002
+    def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
         limit = np.uint64(int(self.bias_fraction * 2.0**64))
         return (salted_hash(row_id, self.salt) >= limit).astype(np.intp)
 
-    def parts(self, n_groups: int) -> Iterator[Part]:  # noqa: ARG002
+    def parts(self, n_groups: int) -> Iterator[Part]:
         yield Part(scored=1, fitted_on=(0,))
 
 
@@ -115,10 +115,10 @@ class InSample(Split):
     about 1 / (2 n) nats for log loss.
     """
 
-    def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:  # noqa: ARG002
+    def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
         return np.zeros(len(row_id), dtype=np.intp)
 
-    def parts(self, n_groups: int) -> Iterator[Part]:  # noqa: ARG002
+    def parts(self, n_groups: int) -> Iterator[Part]:
         yield Part(scored=0, fitted_on=(0,))
 
 
@@ -145,7 +145,7 @@ class Rolling(Split):
                 "Give the number of units of times in a period."
             )
 
-    def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:  # noqa: ARG002
+    def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
         if times is None:
             raise InvalidInputError(
                 "times must be given with Rolling; got None. Pass the time of each row."
@@ -174,7 +174,7 @@ class Rolling(Split):
         elapsed = times - times.min()
         if elapsed.dtype.kind == "m":
             elapsed = elapsed.astype(np.int64)
-        return np.floor(elapsed / self.period)
+        return np.asarray(np.floor(elapsed / self.period), dtype=np.float64)
 
 
 def _check_integer(name: str, value: object, minimum: int | None = None) -> None:

@@ -1,0 +1,226 @@
+"""What a run gains: every metric key and tag of trueup, without MLflow.
+
+``K`` stands for the key of the vanilla metric: prefix + loss, or the user's own key under autolog.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.special import stdtrit
+
+from trueup import Evaluation, __version__
+from trueup.errors import InvalidInputError
+
+SPLIT_TAG = "trueup.split"
+VERSION_TAG = "trueup.version"
+ROLE_TAG = "trueup.role"
+SEED_TAG = "trueup.seed"
+SEED_PARENT_ROLE = "seed_parent"
+COMPARISON_ROLE = "comparison"
+ARTIFACT_FOLDER = "trueup"
+
+_MAX_KEY_LENGTH = 250
+_MAX_REASON_LENGTH = 1000
+_MAX_CLASSES = 100  # each metric key costs a request when a model is logged
+_NOT_IN_KEY = re.compile(r"[^\w\-. :/]", re.ASCII)
+
+
+@dataclass(frozen=True)
+class LogItems:
+    """Metrics and tags that one result adds to a run.
+
+    Attributes
+    ----------
+    key : str
+        ``K``, the key of the vanilla metric that the items belong to.
+    metrics : mapping of str to float
+        Finite values only.
+    tags : mapping of str to str
+        Tags of the result, without those of ``skipped``.
+    skipped : mapping of str to str
+        Keys that have no value, with the reason.
+    """
+
+    key: str
+    metrics: Mapping[str, float]
+    tags: Mapping[str, str] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def all_tags(self) -> dict[str, str]:
+        """Tags of the result and ``trueup.skipped.<key>`` of each skipped key."""
+        reasons = {skipped_tag(key): reason for key, reason in self.skipped.items()}
+        return {**self.tags, **{tag: text[:_MAX_REASON_LENGTH] for tag, text in reasons.items()}}
+
+
+def metric_key(loss: str, prefix: str = "") -> str:
+    """Return ``K`` of a loss."""
+    return prefix + loss
+
+
+def calibrated_key(key: str) -> str:
+    """Return the key of the calibrated value of ``K``."""
+    return f"calibrated_{key}"
+
+
+def bias_term_key(key: str, index: int | None = None) -> str:
+    """Return the key of the bias term of ``K``, of one class where an index is given."""
+    return f"bias_term_{key}" if index is None else f"bias_term_{key}_{index}"
+
+
+def bias_cost_key(key: str) -> str:
+    """Return the key of what the bias costs."""
+    return f"bias_cost_{key}"
+
+
+def field_key(kind: str, name: str, prefix: str = "") -> str:
+    """Return the key of the "ece", "rce" or "floor" of a field.
+
+    Characters that MLflow refuses in a key become ``_``.
+    """
+    return _NOT_IN_KEY.sub("_", f"{prefix}field_{kind}_{name}")[:_MAX_KEY_LENGTH]
+
+
+def fingerprint_tag(key: str) -> str:
+    """Return the tag that says which rows and split the values of ``K`` come from."""
+    return f"trueup.fingerprint.{key}"
+
+
+def skipped_tag(key: str) -> str:
+    """Return the tag that says why a key has no value."""
+    return f"trueup.skipped.{key}"
+
+
+def evaluation_items(
+    evaluation: Evaluation,
+    *,
+    prefix: str = "",
+    key: str | None = None,
+    vanilla: bool = True,
+    root: bool = False,
+) -> LogItems:
+    """Return the metrics and tags of one evaluation.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was computed.
+    prefix : str
+        Put before the loss, and before the keys of fields.
+    key : str, optional
+        ``K`` itself, where the user chose it; prefix + loss by default.
+    vanilla : bool, default True
+        Whether the vanilla value is among the items; False where the user has logged it.
+    root : bool, default False
+        Whether ``K`` is the square root of the loss (RMSE): the calibrated value and the bias cost
+        are then those of the root; the bias term stays in units of the target.
+    """
+    name = metric_key(evaluation.spec.loss, prefix) if key is None else key
+    return _finite(
+        name,
+        {
+            **({name: _rooted(evaluation.vanilla, root)} if vanilla else {}),
+            calibrated_key(name): _rooted(evaluation.calibrated, root),
+            bias_cost_key(name): _bias_cost(evaluation, root),
+            **_bias_terms(evaluation, name),
+            **_field_values(evaluation, prefix),
+        },
+        tags={
+            SPLIT_TAG: evaluation.spec.split,
+            fingerprint_tag(name): evaluation.fingerprint,
+            VERSION_TAG: __version__,
+        },
+        skipped=_skipped_bias_terms(evaluation, name),
+    )
+
+
+def skipped_items(key: str, reason: str) -> LogItems:
+    """Return the tag that says why ``K`` has no calibrated value."""
+    return LogItems(key, {}, {VERSION_TAG: __version__}, {key: reason})
+
+
+def seed_items(key: str, values: Sequence[float], *, confidence_level: float = 0.95) -> LogItems:
+    """Return what the parent of seeds gains for one metric of its children.
+
+    ``K`` is the mean over seeds, ``K_std`` the sample standard deviation, ``K_low`` and ``K_high``
+    the ends of Student's t interval of the mean, ``n_seeds`` their number. One seed has no
+    standard deviation and no interval.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no value, or the confidence level is not in (0, 1).
+    """
+    if not values:
+        raise InvalidInputError(
+            f"values must hold the {key!r} of at least one seed; got none. Log it in each seed."
+        )
+    if not 0.0 < confidence_level < 1.0:
+        raise InvalidInputError(
+            f"confidence_level must be in (0, 1); got {confidence_level!r}. 0.95 is usual."
+        )
+    n = len(values)
+    metrics = {"n_seeds": float(n)}
+    with np.errstate(over="ignore", invalid="ignore"):  # a value of a seed may be infinite
+        mean = float(np.mean(values))
+        metrics[key] = mean
+        if n > 1:
+            std = float(np.std(values, ddof=1))
+            margin = float(stdtrit(n - 1, 0.5 + confidence_level / 2.0)) * std / math.sqrt(n)
+            metrics |= {
+                f"{key}_std": std,
+                f"{key}_low": mean - margin,
+                f"{key}_high": mean + margin,
+            }
+    return _finite(key, metrics)
+
+
+def _rooted(value: float, root: bool) -> float:
+    return math.sqrt(value) if root else value
+
+
+def _bias_cost(evaluation: Evaluation, root: bool) -> float:
+    scored = _rooted(evaluation.vanilla_on_scored_rows, root)
+    return scored - _rooted(evaluation.calibrated, root)
+
+
+def _bias_terms(evaluation: Evaluation, key: str) -> dict[str, float]:
+    bias = evaluation.bias_term
+    if not isinstance(bias, tuple):
+        return {bias_term_key(key): bias}
+    if len(bias) > _MAX_CLASSES:
+        return {}
+    return {bias_term_key(key, index): term for index, term in enumerate(bias)}
+
+
+def _skipped_bias_terms(evaluation: Evaluation, key: str) -> dict[str, str]:
+    bias = evaluation.bias_term
+    if not isinstance(bias, tuple) or len(bias) <= _MAX_CLASSES:
+        return {}
+    return {bias_term_key(key): f"more than {_MAX_CLASSES} classes: read Evaluation.bias_term"}
+
+
+def _field_values(evaluation: Evaluation, prefix: str) -> dict[str, float]:
+    return {
+        field_key(kind, name, prefix): measured[kind]
+        for name, measured in ((name, cal.to_dict()) for name, cal in evaluation.fields.items())
+        for kind in ("ece", "rce", "floor")
+        if kind in measured
+    }
+
+
+def _finite(
+    key: str,
+    values: Mapping[str, float],
+    tags: Mapping[str, str] | None = None,
+    skipped: Mapping[str, str] | None = None,
+) -> LogItems:
+    """Turn values that are not finite into reasons: MLflow would store NaN as 0.0 on a model."""
+    reasons = {name: f"value is {value}" for name, value in values.items() if value - value != 0.0}
+    metrics = {name: float(value) for name, value in values.items() if name not in reasons}
+    return LogItems(key, metrics, tags or {}, {**(skipped or {}), **reasons})

@@ -1,0 +1,82 @@
+"""One line that logs the calibrated metric beside the vanilla one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trueup
+from trueup import Evaluation
+from trueup.errors import InvalidInputError
+from trueup.losses import get_loss
+from trueup_mlflow.failures import describe
+from trueup_mlflow.items import evaluation_items, metric_key
+from trueup_mlflow.writer import Point, RunWriter
+
+
+def log_evaluation(
+    y_true: Any,
+    y_pred: Any = None,
+    *,
+    prefix: str = "",
+    step: int | None = None,
+    run_id: str | None = None,
+    model_id: str | None = None,
+    dataset: Any = None,
+    client: Any = None,
+    **options: Any,
+) -> Evaluation | None:
+    """Evaluate predictions and log the result to a run with one request.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like
+        As in :func:`trueup.evaluate`.
+    prefix : str
+        Put before the loss in each key: ``prefix="val_"`` logs ``val_log_loss``,
+        ``calibrated_val_log_loss`` and so on.
+    step : int, optional
+        Step of the metrics; 0 by default.
+    run_id : str, optional
+        The run, which may be finished; by default the active run, and a new one where none is
+        active.
+    model_id : str, optional
+        LoggedModel that the metrics belong to; it becomes an input of the run.
+    dataset : mlflow.data.dataset.Dataset, optional
+        Data set that the metrics belong to.
+    client : mlflow.tracking.MlflowClient, optional
+        Client of another store than the current one.
+    **options
+        Every keyword of :func:`trueup.evaluate`.
+
+    Returns
+    -------
+    Evaluation or None
+        What was computed, whether or not it could be logged; None where the metric is undefined on
+        these rows, which is a ``TrueupWarning`` and the tag ``trueup.skipped.<K>``.
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument is invalid: the mistake is in the call, and nothing has been logged.
+
+    Notes
+    -----
+    ``K`` = prefix + loss. The run gains the metrics ``K``, ``calibrated_K``, ``bias_term_K`` (one
+    for each class with ``_<i>`` for several classes), ``bias_cost_K``, ``field_ece_<field>`` and
+    ``field_rce_<field>``, and the tags ``trueup.split``, ``trueup.fingerprint.K`` and
+    ``trueup.version``. No other failure than an invalid argument ends the user's run.
+    """
+    writer = RunWriter(run_id=run_id, client=client)
+    try:
+        evaluation = trueup.evaluate(y_true, y_pred, **options)
+    except (InvalidInputError, TypeError):
+        raise
+    except Exception as failure:  # undefined on these rows, or a failure of ours
+        loss = get_loss(options.get("loss", "log_loss")).name
+        writer.skip(metric_key(loss, prefix), describe(failure))
+        return None
+    writer.log(
+        evaluation_items(evaluation, prefix=prefix),
+        Point(step=step or 0, model_id=model_id, dataset=dataset),
+    )
+    return evaluation

@@ -1,0 +1,68 @@
+"""The parent run of seeds: mean, standard deviation and interval of its children's metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mlflow.entities import RunStatus
+from mlflow.tracking import MlflowClient
+from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
+
+from trueup_mlflow.items import ROLE_TAG, SEED_PARENT_ROLE, LogItems, seed_items
+from trueup_mlflow.writer import RunWriter
+
+_MAX_CHILDREN = 50_000  # MLflow's own limit of one search
+
+
+def log_seed_summary(parent_run_id: str, *, client: MlflowClient | None = None) -> bool:
+    """Log ``K``, ``K_std``, ``K_low``, ``K_high`` and ``n_seeds`` on the parent of seeds.
+
+    Parameters
+    ----------
+    parent_run_id : str
+        Run whose finished child runs are the seeds.
+    client : MlflowClient, optional
+        Client of the store; one for the current tracking URI by default.
+
+    Returns
+    -------
+    bool
+        Whether anything was written.
+
+    Notes
+    -----
+    Only metrics that every finished child has are summarised: a mean over some of the seeds would
+    be taken for a mean over all of them. ``[K_low, K_high]`` is Student's t interval of the mean at
+    95%, over seeds, on these validation rows.
+    """
+    client = client or MlflowClient()
+    children = _finished_children(parent_run_id, client)
+    items = summary_items([child.data.metrics for child in children])
+    if not items.metrics:
+        return False
+    writer = RunWriter(parent_run_id, client)
+    client.set_tag(parent_run_id, ROLE_TAG, SEED_PARENT_ROLE)
+    return writer.log(items)
+
+
+def summary_items(metrics_of_seeds: Sequence[Mapping[str, float]]) -> LogItems:
+    """Return what a parent gains from the metrics of its seeds; nothing for no seeds."""
+    shared = set.intersection(*map(set, metrics_of_seeds)) if metrics_of_seeds else set()
+    merged: dict[str, float] = {}
+    for key in sorted(shared):
+        if not key.startswith("system/"):
+            merged |= seed_items(key, [metrics[key] for metrics in metrics_of_seeds]).metrics
+    return LogItems("seeds", merged)
+
+
+def _finished_children(parent_run_id: str, client: MlflowClient) -> list[Any]:
+    experiment_id = client.get_run(parent_run_id).info.experiment_id
+    return list(
+        client.search_runs(
+            [experiment_id],
+            f"tags.`{MLFLOW_PARENT_RUN_ID}` = '{parent_run_id}' "
+            f"and attributes.status = '{RunStatus.to_string(RunStatus.FINISHED)}'",
+            max_results=_MAX_CHILDREN,
+        )
+    )

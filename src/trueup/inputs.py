@@ -1,0 +1,353 @@
+"""From what users have to arrays that were checked: the only place that looks at raw input.
+
+Columns may come from numpy, pandas, polars or torch. Nothing is guessed: what could be read in two
+ways is an error that says how to say it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.errors import InvalidInputError, TrueupWarning, UndefinedMetricError
+from trueup.losses import FloatArray, Loss, SoftmaxLogLoss, get_loss
+from trueup.row_hash import UInt64Array, row_ids
+
+_ROW_SUM_TOLERANCE = 1e-5  # float32 softmax outputs are off by about 1e-7 for each class
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Checked validation rows.
+
+    Attributes
+    ----------
+    loss : Loss
+        The loss that fits the predictions.
+    y_true : float array of shape (n,)
+        Labels: 0/1, class indices, targets or counts.
+    margin : float array of shape (n,) or (n, k)
+        Predictions on the scale on which the bias acts.
+    weight : float array of shape (n,) or None
+        Sample weights.
+    row_id : uint64 array of shape (n,)
+        Identity of each row.
+    times : array of shape (n,) or None
+        Time of each row.
+    """
+
+    loss: Loss
+    y_true: FloatArray
+    margin: FloatArray
+    weight: FloatArray | None
+    row_id: UInt64Array
+    times: NDArray[Any] | None
+
+
+def read_rows(
+    y_true: Any,
+    y_pred: Any = None,
+    *,
+    loss: str | Loss,
+    y_logit: Any = None,
+    labels: Sequence[Any] | None = None,
+    row_id: Any = None,
+    times: Any = None,
+    sample_weight: Any = None,
+) -> Rows:
+    """Check the arguments of ``evaluate`` and bring them into one form.
+
+    Raises
+    ------
+    InvalidInputError
+        For a wrong shape, type or range, with the name of the argument and the first bad index.
+    UndefinedMetricError
+        For no rows at all.
+    """
+    chosen = get_loss(loss)
+    prediction = _read_prediction(y_pred, y_logit)
+    if prediction.ndim == 2 and prediction.shape[1] >= 3 and chosen.name == "log_loss":
+        chosen = SoftmaxLogLoss()
+    raw_labels = column(y_true, "y_true")
+    n = len(raw_labels)
+    if n == 0:
+        raise UndefinedMetricError(
+            "y_true must hold at least one row; got 0. Pass the validation rows."
+        )
+    if len(prediction) != n:
+        name = "y_pred" if y_logit is None else "y_logit"
+        raise InvalidInputError(
+            f"{name} must have as many rows as y_true ({n}); got {len(prediction)}. "
+            "Pass the prediction of each row."
+        )
+    margin = (
+        chosen.link(_check_prediction(prediction, chosen))
+        if y_logit is None
+        else _check_logit(prediction, chosen)
+    )
+    return Rows(
+        loss=chosen,
+        y_true=_read_labels(raw_labels, chosen, labels, n_classes=_n_columns(prediction)),
+        margin=np.ascontiguousarray(margin),
+        weight=read_weight(sample_weight, n),
+        row_id=row_ids(None if row_id is None else column(row_id, "row_id"), n),
+        times=None if times is None else _read_times(times, n),
+    )
+
+
+def column(values: Any, name: str) -> NDArray[Any]:
+    """Return a one-dimensional array from a numpy, pandas, polars or torch column.
+
+    Raises
+    ------
+    InvalidInputError
+        If the values have another number of dimensions; (n, 1) is taken as (n,).
+    """
+    array = _as_array(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InvalidInputError(
+            f"{name} must be one-dimensional; got shape {array.shape}. Pass one value for each row."
+        )
+    return array
+
+
+def read_weight(sample_weight: Any, n: int) -> FloatArray | None:
+    """Return weights of shape (n,), checked to be finite, not negative and not all zero."""
+    if sample_weight is None:
+        return None
+    weight = _floats(column(sample_weight, "sample_weight"), "sample_weight")
+    if len(weight) != n:
+        raise InvalidInputError(
+            f"sample_weight must have shape ({n},); got {weight.shape}. "
+            "Pass one weight for each row."
+        )
+    _refuse(weight < 0.0, weight, "sample_weight must not be negative", "Drop or fix the weights.")
+    if not weight.any():
+        raise InvalidInputError(
+            "sample_weight must hold a positive weight; got zeros only. Drop the argument."
+        )
+    return weight
+
+
+def read_probabilities(y_proba: Any) -> FloatArray:
+    """Return the probability of the positive class, shape (n,), checked to be in [0, 1]."""
+    return _check_binary(_floats(_as_array(y_proba), "y_proba"), "y_proba")
+
+
+def read_binary_labels(y_true: Any, labels: Sequence[Any] | None = None) -> FloatArray:
+    """Return labels as 0.0 and 1.0; two named classes must be given as ``labels``."""
+    return _binary_labels(column(y_true, "y_true"), labels)
+
+
+def _as_array(values: Any) -> NDArray[Any]:
+    if hasattr(values, "detach"):  # a torch tensor, perhaps on a GPU or with a gradient
+        values = values.detach().cpu()
+    return np.asarray(values)
+
+
+def _floats(array: NDArray[Any], name: str) -> FloatArray:
+    if array.dtype.kind not in "fiub":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInputError(
+                f"{name} must be numbers; got dtype {array.dtype}. Convert the column to floats."
+            ) from None
+    floats = array.astype(np.float64, copy=False)
+    _refuse(~np.isfinite(floats), floats, f"{name} must be finite", "Drop or fix the row.")
+    return floats
+
+
+def _refuse(bad: NDArray[np.bool_], values: NDArray[Any], rule: str, fix: str) -> None:
+    if bad.any():
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
+        where = index[0] if len(index) == 1 else index
+        raise InvalidInputError(f"{rule}; got {values[index]} at index {where}. {fix}")
+
+
+def _read_prediction(y_pred: Any, y_logit: Any) -> FloatArray:
+    if (y_pred is None) == (y_logit is None):
+        got = "neither" if y_pred is None else "both"
+        raise InvalidInputError(
+            f"y_pred must be given, or y_logit in its place; got {got}. "
+            "Pass exactly one of the two."
+        )
+    name, values = ("y_pred", y_pred) if y_logit is None else ("y_logit", y_logit)
+    array = _as_array(values)
+    if array.ndim not in (1, 2):
+        raise InvalidInputError(
+            f"{name} must have one or two dimensions; got shape {array.shape}. "
+            "Pass one row of predictions for each row."
+        )
+    if array.dtype == np.float32 and y_logit is None:
+        _warn_of_saturation(array)
+    return _floats(array, name)
+
+
+def _warn_of_saturation(array: NDArray[np.float32]) -> None:
+    saturated = int(((array == 1.0).any(axis=1) if array.ndim == 2 else array == 1.0).sum())
+    if saturated:
+        warnings.warn(
+            f"{saturated} float32 predictions are exactly 1.0: float32 probabilities saturate at a "
+            "logit of 16.6. Pass y_logit, or float64 probabilities.",
+            TrueupWarning,
+            stacklevel=_caller_level(),
+        )
+
+
+def _check_prediction(prediction: FloatArray, loss: Loss) -> FloatArray:
+    if loss.task == "binary":
+        prediction = _check_binary(prediction, "y_pred")
+        _warn_of_clipping(int(((prediction == 0.0) | (prediction == 1.0)).sum()))
+        return prediction
+    if loss.task == "multiclass":
+        return _check_row_sums(prediction, "y_pred")
+    prediction = column(prediction, "y_pred")
+    if loss.task == "counts":
+        _refuse(
+            prediction <= 0.0, prediction, "y_pred must be positive", "Predict a positive rate."
+        )
+    return prediction
+
+
+def _check_binary(probability: FloatArray, name: str) -> FloatArray:
+    if probability.ndim == 2 and probability.shape[1] == 2:
+        return _check_row_sums(probability, name)[:, 1]
+    probability = column(probability, name)
+    _refuse(
+        (probability < 0.0) | (probability > 1.0),
+        probability,
+        f"{name} must be in [0, 1]",
+        "Pass probabilities, or log-odds as y_logit.",
+    )
+    return probability
+
+
+def _check_row_sums(probability: FloatArray, name: str) -> FloatArray:
+    _refuse(
+        (probability < 0.0) | (probability > 1.0),
+        probability,
+        f"{name} must be in [0, 1]",
+        "Pass probabilities, or logits as y_logit.",
+    )
+    total = probability.sum(axis=1)
+    _refuse(
+        np.abs(total - 1.0) > _ROW_SUM_TOLERANCE,
+        total,
+        f"{name} must sum to 1 in each row",
+        "Normalise the rows, or pass logits as y_logit.",
+    )
+    return probability
+
+
+def _warn_of_clipping(n_clipped: int) -> None:
+    if n_clipped:
+        warnings.warn(
+            f"{n_clipped} predictions are exactly 0 or 1; "
+            "the logarithm is clipped at float64's eps.",
+            TrueupWarning,
+            stacklevel=_caller_level(),
+        )
+
+
+def _check_logit(logit: FloatArray, loss: Loss) -> FloatArray:
+    if loss.task == "multiclass":
+        return logit
+    if loss.task == "binary":
+        return column(logit, "y_logit")
+    raise InvalidInputError(
+        f"y_logit must go with a loss of probabilities; got loss {loss.name!r}. Pass y_pred."
+    )
+
+
+def _n_columns(prediction: FloatArray) -> int:
+    return prediction.shape[1] if prediction.ndim == 2 else 1
+
+
+def _read_labels(
+    raw: NDArray[Any], loss: Loss, labels: Sequence[Any] | None, n_classes: int
+) -> FloatArray:
+    if loss.task == "binary":
+        return _binary_labels(raw, labels)
+    if loss.task == "multiclass":
+        return _class_indices(raw, labels, n_classes)
+    if labels is not None:
+        raise InvalidInputError(
+            f"labels must be left out with loss {loss.name!r}; got {list(labels)!r}. "
+            "Drop the argument."
+        )
+    target = _floats(raw, "y_true")
+    if loss.task == "counts":
+        _refuse(target < 0.0, target, "y_true must not be negative", "Pass counts.")
+    return target
+
+
+def _binary_labels(raw: NDArray[Any], labels: Sequence[Any] | None) -> FloatArray:
+    if labels is not None:
+        if len(labels) != 2:
+            raise InvalidInputError(
+                f"labels must name two classes, the positive one last; got {list(labels)!r}. "
+                "Pass [negative, positive]."
+            )
+        return _class_indices(raw, labels, 2)
+    if raw.dtype.kind not in "fiub":
+        raise InvalidInputError(
+            f"y_true must be 0 and 1, or labels must name the classes; got dtype {raw.dtype}. "
+            "Pass labels=[negative, positive]."
+        )
+    floats = _floats(raw, "y_true")
+    _refuse(
+        (floats != 0.0) & (floats != 1.0),
+        floats,
+        "y_true must be 0 or 1",
+        "Pass labels=[negative, positive] for other names.",
+    )
+    return floats
+
+
+def _class_indices(raw: NDArray[Any], labels: Sequence[Any] | None, n_classes: int) -> FloatArray:
+    names = np.unique(raw) if labels is None else np.asarray(labels)
+    if len(names) != n_classes or len(np.unique(names)) != n_classes:
+        source = "distinct values of y_true" if labels is None else "labels"
+        raise InvalidInputError(
+            f"{source} must be as many as the columns of predictions ({n_classes}); "
+            f"got {len(names)}. "
+            "Pass labels= with each class once, in the order of the columns."
+        )
+    order = np.argsort(names)
+    position = np.clip(np.searchsorted(names, raw, sorter=order), 0, n_classes - 1)
+    index = order[position]
+    _refuse(names[index] != raw, raw, f"y_true must be one of {names.tolist()}", "Fix labels=.")
+    return index.astype(np.float64)
+
+
+def _read_times(times: Any, n: int) -> NDArray[Any]:
+    array = column(times, "times")
+    if array.dtype.kind not in "fiuM":
+        raise InvalidInputError(
+            f"times must be numbers or datetimes; got dtype {array.dtype}. Convert the column."
+        )
+    if len(array) != n:
+        raise InvalidInputError(
+            f"times must have shape ({n},); got {array.shape}. Pass one time for each row."
+        )
+    missing = np.isnat(array) if array.dtype.kind == "M" else ~np.isfinite(array)
+    _refuse(missing, array, "times must not be missing", "Drop or fix the row.")
+    return array
+
+
+def _caller_level() -> int:
+    """Return the stack level of the first frame outside of trueup, for a warning raised here."""
+    import sys
+
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("trueup."):
+        level, frame = level + 1, frame.f_back
+    return level
