@@ -128,7 +128,7 @@ def _mean_update(
     x, y = batch
     with torch.no_grad():
         shape, scale = model.likelihood(x)
-    density = StudentT(2.0 * shape, model.mean(x), (scale / shape).sqrt(), validate_args=False)  # type: ignore[no-untyped-call]
+    density = StudentT(2.0 * shape, model.mean(x), (scale / shape).sqrt(), validate_args=False)
     _descend(-(weight * density.log_prob(y)).mean(-1).sum(), step)  # type: ignore[no-untyped-call]
 
 

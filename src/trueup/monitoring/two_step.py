@@ -40,7 +40,8 @@ class Ensemble:
 
     def squared_errors(self, x: FloatArray, f: FloatArray) -> FloatArray:
         """Return ``(u(x) - f(x))^2 + s(x)^2`` of the mixture: the mean over members of theirs."""
-        return np.mean([member.squared_errors(x, f) for member in self.members], axis=0)
+        rows = [member.squared_errors(x, f) for member in self.members]
+        return np.asarray(np.mean(rows, axis=0))
 
 
 def fit_mean(
