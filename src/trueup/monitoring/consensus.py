@@ -48,10 +48,13 @@ class ConsensusEstimator:
 
     Notes
     -----
-    Members for a numeric target: RuLSIF-weighted error, mean error of the nearest neighbours, doubly robust
-    calibrated disagreement, and check models on training errors (K*, with ``reference="train"``) and on
-    out-of-sample errors (K*, or K with the offset head from 5,000 rows on). For labels in {0, 1}:
-    K with the offset head, direct loss estimation, importance weighting and neighbours.
+    Members for a numeric target: RuLSIF-weighted error (``importance``), mean error of the nearest
+    neighbours (``neighbours``), doubly robust calibrated disagreement (``disagreement``), and two
+    check models: K* on out-of-sample errors (``one_step``), and K* on training errors
+    (``one_step_train``) with ``reference="train"``, K with the offset head (``one_step_offset``) with
+    a held-out one. From 5,000 rows on K* overstates held-out errors more than the median should
+    bear, and the offset head takes its place. For labels in {0, 1}: ``one_step_offset``,
+    ``direct_loss`` (gradient boosting of the errors), ``importance`` and ``neighbours``.
 
     The interval adds three variances on the log scale: of the reference (Bayesian bootstrap), of the sampling
     of the batch, and the spread of the members. It assumes that the target given the features has not
@@ -248,16 +251,16 @@ class ConsensusEstimator:
     def _fit_checks(
         self, x: FloatArray, y_pred: FloatArray, unseen: FloatArray, y_true: FloatArray
     ) -> None:
-        if len(x) >= _OFFSET_ROWS:
+        large, trained = len(x) >= _OFFSET_ROWS, self.reference == "train"
+        if large or not trained:
             check = self._check("k", "offset", x)
-        else:
+            self._checks["one_step_offset"] = check.fit_encoded(x, unseen, y_true)
+        if not large:
             check = self._check("k_star", "plain", x)
-        self._checks["one_step"] = check.fit_encoded(x, unseen, y_true)
-        if self.reference == "train":
-            seen = self._check("k_star", "plain", x)
-            self._checks["one_step_train"] = seen.fit_encoded(x, y_pred, y_true)
-        else:
-            self._skipped = ("one_step_train left out: the training data were not given",)
+            self._checks["one_step"] = check.fit_encoded(x, unseen, y_true)
+        if trained:
+            check = self._check("k_star", "plain", x)
+            self._checks["one_step_train"] = check.fit_encoded(x, y_pred, y_true)
 
     def _fit_direct(self, x: FloatArray, y_pred: FloatArray, errors: FloatArray) -> None:
         try:
