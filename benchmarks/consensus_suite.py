@@ -1,9 +1,11 @@
 """Consensus against the field over 23 specifications, with and without a held-out reference.
 
-    python benchmarks/consensus_suite.py --data FOLDER --trials 100 --seed 1 --out consensus_suite.md
+    python benchmarks/consensus_suite.py --data FOLDER --trials 100 --seed 1 --out
+    consensus_suite.md
 
-f is a network of the paper's recipe. "refit": only training rows are given, f is refitted five-fold. "held-out":
-f is trained on one half, the other half is the labelled reference. All numbers come from the same trials.
+f is a network of the paper's recipe. "refit": only training rows are given, f is refitted
+five-fold. "held-out": f is trained on one half, the other half is the labelled reference. All
+numbers come from the same trials.
 """
 
 from __future__ import annotations
@@ -14,18 +16,17 @@ import sys
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent / "reproduce"))
 
-from one_step_data import FloatArray, Trials, benchmark, synthetic  # noqa: E402
+from one_step_data import FloatArray, Trials, benchmark, synthetic
 
-from trueup.monitoring import ConsensusEstimator, OneStepCheckModel  # noqa: E402
-from trueup.monitoring.direct_loss import DirectLossEstimator  # noqa: E402
-from trueup.monitoring.networks import StackedMLP, TrainingPlan, as_tensor, seeded  # noqa: E402
-from trueup.monitoring.out_of_fold import out_of_fold_predictions  # noqa: E402
-from trueup.monitoring.two_step import fit_mean  # noqa: E402
+from trueup.monitoring import ConsensusEstimator, OneStepCheckModel
+from trueup.monitoring.direct_loss import DirectLossEstimator
+from trueup.monitoring.networks import StackedMLP, TrainingPlan, as_tensor, seeded
+from trueup.monitoring.out_of_fold import out_of_fold_predictions
+from trueup.monitoring.two_step import fit_mean
 
 SETTINGS = ("refit", "held-out")
 SPECIFICATIONS = (
@@ -119,7 +120,7 @@ def _judge(
 
 
 def collect(folder: Path, trials: int, seed: int, path: Path) -> None:
-    """Append the trials of every specification that the file does not hold yet, one JSON line each."""
+    """Append the trials of each specification that the file does not hold yet, a JSON line each."""
     done = {json.loads(line)["key"] for line in path.open()} if path.exists() else set()
     for specification in SPECIFICATIONS:
         data = draw(specification, folder, trials, seed)

@@ -1,4 +1,4 @@
-"""The data of the one-step paper: three synthetic sets (Section 4.1) and five benchmarks (Section 4.2)."""
+"""The data of the one-step paper: three synthetic sets (4.1) and five benchmarks (4.2)."""
 
 from __future__ import annotations
 
@@ -70,8 +70,9 @@ def _draw(
 def benchmark(folder: Path, name: str, trials: int, seed: int, mode: str = "window") -> Trials:
     """Draw 500 training and 500 operational rows a trial.
 
-    ``window``: consecutive rows, as the paper does. ``iid``: random rows. ``soft``: operational rows drawn
-    in proportion to exp(4 rank of one feature). ``hard``: the upper half of one feature is operational.
+    ``window``: consecutive rows, as the paper does. ``iid``: random rows. ``soft``: operational
+    rows drawn in proportion to exp(4 rank of one feature). ``hard``: the upper half of one feature
+    is operational.
     """
     table = pd.read_csv(folder / FILES[name]).to_numpy(dtype=float)
     rng = np.random.default_rng([seed, *name.encode()])

@@ -1,8 +1,10 @@
 """Tables 1 and 3 and Appendix B.2 of the one-step MSE paper, with the columns that the paper omits.
 
-    python benchmarks/reproduce/one_step_mse.py --data FOLDER --trials 100 --raw RAW --out one_step_mse.md
+    python benchmarks/reproduce/one_step_mse.py --data FOLDER --trials 100 --raw RAW --out
+    one_step_mse.md
 
-FOLDER holds the five LIBSVM regression sets as CSV, target first. All trials of a table's row are trained at once.
+FOLDER holds the five LIBSVM regression sets as CSV, target first. All trials of a table's row are
+trained at once.
 """
 
 from __future__ import annotations
@@ -59,8 +61,10 @@ PAPER = {
 }
 
 
-def estimates(trials: Trials, recipe: Recipe, seed: int) -> tuple[FloatArray, dict[str, FloatArray]]:
-    """Return the true operational MSE and every column's estimate of it, each of shape (trials,)."""
+def estimates(
+    trials: Trials, recipe: Recipe, seed: int
+) -> tuple[FloatArray, dict[str, FloatArray]]:
+    """Return the true operational MSE and every column's estimate of it, shape (trials,)."""
     x, y = as_tensor(trials.x), as_tensor(trials.y)
     generator = seeded(seed)
     model = fit_mean(x, y, recipe.hidden, recipe.plan, generator)
@@ -74,7 +78,9 @@ def estimates(trials: Trials, recipe: Recipe, seed: int) -> tuple[FloatArray, di
         "RVNnE": lambda: fit_reliable_variance(*settings, "rvn_ne"),
         "M2RVN": lambda: fit_reliable_variance(*settings, "m2rvn"),
     }
-    found = {name: fit().squared_errors(trials.x_op, f_op).mean(1) for name, fit in two_step.items()}
+    found = {
+        name: fit().squared_errors(trials.x_op, f_op).mean(1) for name, fit in two_step.items()
+    }
     for name, objective in OURS.items():
         check = fit_check_network(
             (x, as_tensor(f), y),
@@ -133,7 +139,9 @@ def collect(folder: Path, trials: int, seed: int, raw: Path) -> dict[str, dict[s
         if name in found:
             continue
         kind = name.removeprefix("Synthetic ")
-        data = synthetic(kind, trials, seed) if kind != name else benchmark(folder, name, trials, seed)
+        data = (
+            synthetic(kind, trials, seed) if kind != name else benchmark(folder, name, trials, seed)
+        )
         true, columns = estimates(data, RECIPES.get(name, RECIPES["synthetic"]), seed)
         found[name] = {"true": true, **columns}
         with raw.open("a") as file:
@@ -210,10 +218,10 @@ def main() -> None:
     lines = [
         "# One-step MSE estimation: the paper's tables, reproduced",
         "",
-        f"`one_step_mse.py --trials {arguments.trials} --seed {arguments.seed}`: mean absolute error of the "
-        "estimated operational MSE (standard deviation over trials); y is standardised. NA: above 1000. "
-        "Asterisk: lowest of the paper's nine columns; bold: not distinguishable from it (Wilcoxon, 5%). "
-        "Columns in italics are not in the paper.",
+        f"`one_step_mse.py --trials {arguments.trials} --seed {arguments.seed}`: mean absolute "
+        "error of the estimated operational MSE (standard deviation over trials); y is "
+        "standardised. NA: above 1000. Asterisk: lowest of the paper's nine columns; bold: not "
+        "distinguishable from it (Wilcoxon, 5%). Columns in italics are not in the paper.",
         "",
         "## Tables 1 and 3",
         "",

@@ -1,4 +1,4 @@
-"""The check of a registered model as an MLflow model: code, and arrays that are read without pickle."""
+"""The check of a registered model as an MLflow model: code, and arrays without pickle."""
 
 from __future__ import annotations
 

@@ -58,13 +58,13 @@ class Schema:
         missing = [name for name in self.features if name not in batch]
         if missing or batch.empty:
             raise InvalidInputError(
-                f"batch must hold rows with the columns {list(self.features)}; got {len(batch)} rows "
-                f"without {missing}. Pass the features that the reference had."
+                f"batch must hold rows with the columns {list(self.features)}; "
+                f"got {len(batch)} rows without {missing}. Pass the features that the reference had."
             )
         return batch[list(self.features)]
 
     def moved(self, features: pd.DataFrame, top: int = 5) -> tuple[tuple[str, float], ...]:
-        """Return the numeric features whose mean moved most, in the reference's standard deviations."""
+        """Return the numbers whose mean moved most, in the reference's standard deviations."""
         shifts = {
             name: float((features[name].mean() - self.means[name]) / self.spreads[name])
             for name in self.means

@@ -1,7 +1,7 @@
 """Monitor registered models: estimated error before labels arrive, realized error after.
 
-The scheduler is the user's own: a cron job or an orchestrator calls :func:`estimate` with each batch. No estimate
-sees a change of the target given the features; :func:`realize` does.
+The scheduler is the user's own: a cron job or an orchestrator calls :func:`estimate` with each
+batch. No estimate sees a change of the target given the features; :func:`realize` does.
 """
 
 from __future__ import annotations
@@ -85,9 +85,7 @@ def init(
     return register_check(check, version, client)
 
 
-def estimate(
-    model_uri: str, batch: Any, *, at: str | datetime | None = None
-) -> MSEEstimate:
+def estimate(model_uri: str, batch: Any, *, at: str | datetime | None = None) -> MSEEstimate:
     """Estimate the error of a model on a batch and log it.
 
     Parameters

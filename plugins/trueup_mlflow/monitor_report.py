@@ -49,7 +49,7 @@ class Coverage:
 
 
 def render_report(model_uri: str, records: Sequence[BatchRecord]) -> str:
-    """Return the page: figure, coverage, one row per batch with flags and the features that moved."""
+    """Return the page: figure, coverage, and each batch with its flags and what moved."""
     coverage = Coverage.of(records)
     counted = (
         f"{coverage.inside} of {coverage.n} realized batches lie in their 90% interval "

@@ -1,8 +1,8 @@
 """The monitor run of a model version: its batches, exactly once, in the order that survives a kill.
 
-Predictions first, then a tag that fixes step and time of the batch, then all metrics in one request, then the tag
-again, marked as logged. A process that dies in between leaves a batch that the next call completes with the same
-step and time.
+Predictions first, then a tag that fixes step and time of the batch, then all metrics in one
+request, then the tag again, marked as logged. A process that dies in between leaves a batch that
+the next call completes with the same step and time.
 """
 
 from __future__ import annotations

@@ -132,9 +132,10 @@ def test_a_batch_that_a_killed_process_left_is_completed_with_the_same_step(stor
     def killed(*_):
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(MonitorStore, "log", killed)
-        monitor.estimate(URI, batch, at="2026-03-31")
+        with pytest.raises(KeyboardInterrupt):
+            monitor.estimate(URI, batch, at="2026-03-31")
     (left,) = [record for record in monitor.records(URI) if not record.logged]
     monitor.estimate(URI, batch)
     (done,) = [record for record in monitor.records(URI) if record.digest == left.digest]

@@ -1,6 +1,7 @@
 """Estimates of a model's operational mean squared error before labels arrive.
 
-Names are imported when they are first used, so that reading a result needs neither torch nor scikit-learn.
+Names are imported when they are first used, so that reading a result needs neither torch nor
+scikit-learn.
 """
 
 from __future__ import annotations

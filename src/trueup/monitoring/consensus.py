@@ -28,8 +28,8 @@ MIN_ROWS = 30
 _MAX_ROWS = 20_000
 _OFFSET_ROWS = 5_000
 BIASED_LOW = (
-    "biased low: the only errors known are those of the training data, and the model cannot be refitted. "
-    "Give a held-out reference or a model with fit and predict"
+    "biased low: the only errors known are those of the training data, and the model cannot be "
+    "refitted. Give a held-out reference or a model with fit and predict"
 )
 
 
@@ -39,8 +39,8 @@ class ConsensusEstimator:
     Parameters
     ----------
     model : estimator, optional
-        The monitored model, with ``fit`` and ``predict``; used with ``reference="train"`` only, where clones
-        of it are refitted five-fold to get errors on rows that they did not see.
+        The monitored model, with ``fit`` and ``predict``; used with ``reference="train"`` only,
+        where clones of it are refitted five-fold to get errors on rows that they did not see.
     reference : {"held-out", "train"}, default "held-out"
         Whether the model has seen the rows that ``fit`` is given.
     random_state : int, default 0
@@ -51,15 +51,16 @@ class ConsensusEstimator:
     Members for a numeric target: RuLSIF-weighted error (``importance``), mean error of the nearest
     neighbours (``neighbours``), doubly robust calibrated disagreement (``disagreement``), and two
     check models: K* on out-of-sample errors (``one_step``), and K* on training errors
-    (``one_step_train``) with ``reference="train"``, K with the offset head (``one_step_offset``) with
-    a held-out one. From 5,000 rows on K* overstates held-out errors more than the median should
-    bear, and the offset head takes its place. For labels in {0, 1}: ``one_step_offset``,
+    (``one_step_train``) with ``reference="train"``, K with the offset head (``one_step_offset``)
+    with a held-out one. From 5,000 rows on K* overstates held-out errors more than the median
+    should bear, and the offset head takes its place. For labels in {0, 1}: ``one_step_offset``,
     ``direct_loss`` (gradient boosting of the errors), ``importance`` and ``neighbours``.
 
-    The interval adds three variances on the log scale: of the reference (Bayesian bootstrap), of the sampling
-    of the batch, and the spread of the members. It assumes that the target given the features has not
-    changed; nothing here can see such a change. Large data are sampled: 20,000 reference rows, 5,000 rows of
-    a batch for neighbours, 1,000 for importance weights; networks judge every row.
+    The interval adds three variances on the log scale: of the reference (Bayesian bootstrap), of
+    the sampling of the batch, and the spread of the members. It assumes that the target given the
+    features has not changed; nothing here can see such a change. Large data are sampled: 20,000
+    reference rows, 5,000 rows of a batch for neighbours, 1,000 for importance weights; networks
+    judge every row.
 
     Examples
     --------
@@ -118,7 +119,8 @@ class ConsensusEstimator:
         y_true = finite_vector("y_true", y_true, len(x))
         if len(x) < MIN_ROWS:
             raise InvalidInputError(
-                f"reference must have at least {MIN_ROWS} rows; got {len(x)}. Give more labelled rows."
+                f"reference must have at least {MIN_ROWS} rows; got {len(x)}. "
+                "Give more labelled rows."
             )
         self._binary = is_binary(y_true)
         self._skipped, self._checks, self._direct = (), {}, None
@@ -144,8 +146,8 @@ class ConsensusEstimator:
         Returns
         -------
         MSEEstimate
-            With ``trusted=False`` where the rows lie outside of the reference, or where only training errors
-            were known.
+            With ``trusted=False`` where the rows lie outside of the reference, or where only
+            training errors were known.
 
         Raises
         ------
@@ -165,7 +167,7 @@ class ConsensusEstimator:
         return self._consensus(batch, support, notes)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted state to ``path`` as an ``.npz`` file without pickles; ``model`` is left out."""
+        """Write the fitted state, without ``model``, to an ``.npz`` file that holds no pickles."""
         if self._support is None:
             raise NotFittedError("consensus must be fitted; got no fit. Call fit first.")
         settings = {

@@ -25,7 +25,8 @@ class DirectLossEstimator:
 
     Notes
     -----
-    NannyML's estimator of this name does the same. Its state is LightGBM's own text format: no pickle.
+    NannyML's estimator of this name does the same. Its state is LightGBM's own text format: no
+    pickle.
     """
 
     def __init__(self, random_state: int = 0) -> None:

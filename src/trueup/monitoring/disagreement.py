@@ -1,8 +1,9 @@
 """How far independent networks disagree with f, and what that says about its error (DR-CALD).
 
-Five networks are fitted on the reference, each without one fold. Where the features move to rows that the data
-say little about, they and f come apart; a regression of the squared error on the squared disagreement carries that
-over into the error, and importance-weighted residuals correct what is left (doubly robust).
+Five networks are fitted on the reference, each without one fold. Where the features move to rows
+that the data say little about, they and f come apart; a regression of the squared error on the
+squared disagreement carries that over into the error, and importance-weighted residuals correct
+what is left (doubly robust).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 def training_plan(n: int) -> TrainingPlan:
-    """Return the paper's recipe, with the passes limited so that large references take 2,000 steps."""
+    """Return the paper's recipe with fewer passes over large references: 2,000 steps."""
     per_epoch = -(-n // min(n, _BATCH))
     return TrainingPlan(epochs=min(200, max(10, _STEPS // per_epoch)), batch_size=min(n, _BATCH))
 
@@ -127,8 +128,8 @@ def calibrated_disagreement(
     Returns
     -------
     array of shape (b,)
-        ``max(0, a + b d_op + weighted mean of (e - a - b d))`` with a damped slope b in [0, 1 in units of
-        the error], cross-fitted over five folds.
+        ``max(0, a + b d_op + weighted mean of (e - a - b d))`` with a damped slope b in [0, 1 in
+        units of the error], cross-fitted over five folds.
     """
     base, slope = _lines(errors, disagreement, multiplicity)
     importance = multiplicity * weights

@@ -1,8 +1,8 @@
 """Features of any kind as standardised numbers.
 
-Numbers keep their value, missing ones become the median and an indicator. Categories become one column
-per frequent level and one for all others. Of dates only the place in the day, week and year is kept: the
-date itself moves forward for ever, and each batch would lie outside of the reference.
+Numbers keep their value, missing ones become the median and an indicator. Categories become one
+column per frequent level and one for all others. Of dates only the place in the day, week and year
+is kept: the date itself moves forward for ever, and each batch would lie outside of the reference.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class FeatureEncoder:
 
     Notes
     -----
-    The mean and the standard deviation are those of the fitted rows, as the paper scales them. Levels
-    that were never seen fall into the column of other levels, so new data never fail here.
+    The mean and the standard deviation are those of the fitted rows, as the paper scales them.
+    Levels that were never seen fall into the column of other levels, so new data never fail here.
     """
 
     def __init__(self) -> None:
@@ -183,8 +183,8 @@ def _numbers(name: str, values: NDArray[Any], missing: NDArray[np.bool_]) -> Flo
     if np.isinf(numbers).any():
         index = int(np.flatnonzero(np.isinf(numbers))[0])
         raise InvalidInputError(
-            f"X must be finite or missing in column {name!r}; got {numbers[index]} at index {index}. "
-            "Replace infinite values."
+            f"X must be finite or missing in column {name!r}; got {numbers[index]} "
+            f"at index {index}. Replace infinite values."
         )
     return numbers
 
@@ -196,8 +196,8 @@ def _levels(values: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[np.str_
 def _calendar(column: Column, values: NDArray[Any], missing: NDArray[np.bool_]) -> FloatArray:
     if values.dtype.kind != "M":
         raise InvalidInputError(
-            f"X must hold dates in column {column.name!r} as the reference does; got {values.dtype}. "
-            "Convert it to datetime64."
+            f"X must hold dates in column {column.name!r} as the reference does; "
+            f"got {values.dtype}. Convert it to datetime64."
         )
     seconds = np.where(missing, np.datetime64(0, "s"), values).astype("datetime64[s]").astype(float)
     turns = 2.0 * np.pi * seconds[:, None] / np.array([_DAY, _WEEK, _YEAR])
@@ -209,7 +209,8 @@ def _novelty(column: Column, values: NDArray[Any]) -> str:
     if column.kind == "category":
         unseen = np.setdiff1d(_levels(values, missing), column.levels)
         if len(unseen) and len(column.levels) < MAX_LEVELS:
-            return f"column {column.name!r} has levels that the reference never had: {list(map(str, unseen[:3]))}"
+            names = [str(level) for level in unseen[:3]]
+            return f"column {column.name!r} has levels that the reference never had: {names}"
         return ""
     if missing.any() and not column.has_missing:
         return f"column {column.name!r} has missing values that the reference never had"

@@ -32,12 +32,14 @@ def finite_vector(name: str, values: Any, n: int | None = None) -> FloatArray:
     if vector.ndim != 1 or (n is not None and len(vector) != n):
         expected = f"({n},)" if n is not None else "(n,)"
         raise InvalidInputError(
-            f"{name} must have shape {expected}; got {np.shape(values)}. Give one value for each row."
+            f"{name} must have shape {expected}; got {np.shape(values)}. "
+            "Give one value for each row."
         )
     if not np.isfinite(vector).all():
         index = int(np.flatnonzero(~np.isfinite(vector))[0])
         raise InvalidInputError(
-            f"{name} must be finite; got {vector[index]} at index {index}. Remove or repair the row."
+            f"{name} must be finite; got {vector[index]} at index {index}. "
+            "Remove or repair the row."
         )
     return vector
 

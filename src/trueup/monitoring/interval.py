@@ -1,4 +1,4 @@
-"""Intervals for a realized mean squared error, on the log scale so that they never reach below 0."""
+"""Intervals for a realized mean squared error, on the log scale: they stay above 0."""
 
 from __future__ import annotations
 

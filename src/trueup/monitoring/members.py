@@ -1,6 +1,7 @@
 """The estimators that the consensus is the median of, all on one labelled reference.
 
-A member gives its estimate for a batch together with its Bayesian-bootstrap replicates over the reference.
+A member gives its estimate for a batch together with its Bayesian-bootstrap replicates over the
+reference.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def doubly_robust(
 
 
 def rescaled(value: float, reference: Reference, multiplicity: FloatArray) -> Replicated:
-    """Return a network's estimate; as it can't be refitted, replicates scale it by the mean error."""
+    """Return a network's estimate; replicates scale it by the mean error of the reference."""
     mean = float(reference.errors.mean())
     if mean <= 0.0:
         return Replicated(value, np.full(len(multiplicity) - 1, value))

@@ -22,8 +22,8 @@ def neighbour_weights(reference: FloatArray, operational: FloatArray) -> FloatAr
     Returns
     -------
     array of shape (n,)
-        Weights >= 0 with sum 1: ``weights @ errors`` is the mean over operational rows of the mean error of
-        their ``max(5, sqrt(n))`` nearest reference rows.
+        Weights >= 0 with sum 1: ``weights @ errors`` is the mean over operational rows of the mean
+        error of their ``max(5, sqrt(n))`` nearest reference rows.
     """
     n = len(reference)
     neighbours = min(n, max(_MIN_NEIGHBOURS, round(n**0.5)))

@@ -1,13 +1,15 @@
 """Small multilayer perceptrons, many of the same shape trained at once by batched products.
 
-One check model is a stack of one; five folds, ten members of an ensemble or a hundred trials of a simulation
-are a stack too, in one pass. Networks are float32; what is averaged from them is averaged in float64.
+One check model is a stack of one; five folds, ten members of an ensemble or a hundred trials of a
+simulation are a stack too, in one pass. Networks are float32; what is averaged from them is
+averaged in float64.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -47,7 +49,7 @@ class TrainingPlan:
 
 
 class StackedMLP:
-    """``n_models`` independent networks with ReLU between layers and PyTorch's default initial values.
+    """Independent networks with ReLU between layers and PyTorch's default initial values.
 
     Parameters
     ----------
@@ -61,7 +63,7 @@ class StackedMLP:
 
     def __init__(self, sizes: Sequence[int], n_models: int, generator: torch.Generator) -> None:
         self.parameters: list[Tensor] = []
-        for fan_in, fan_out in zip(sizes[:-1], sizes[1:], strict=True):
+        for fan_in, fan_out in pairwise(sizes):
             for rows in (fan_in, 1):
                 uniform = torch.rand(
                     n_models, rows, fan_out, generator=generator, device=generator.device
@@ -82,7 +84,10 @@ class StackedMLP:
 
     @torch.no_grad()
     def predict(self, x: FloatArray | NDArray[np.float32]) -> FloatArray:
-        """Return outputs of shape (models, n) for inputs (n, d), the same for all models, or (models, n, d)."""
+        """Return outputs of shape (models, n).
+
+        The inputs are (n, d), the same for all models, or (models, n, d).
+        """
         n_models, device = self.parameters[0].shape[0], self.parameters[0].device
         outputs = []
         for start in range(0, x.shape[-2], _CHUNK):

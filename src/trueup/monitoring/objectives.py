@@ -31,8 +31,8 @@ def k(h: Tensor, f: Tensor, y: Tensor) -> Tensor:
 def k_star(h: Tensor, f: Tensor, y: Tensor) -> Tensor:
     """Return max(K+, K-), the tighter bound of Theorem 2.
 
-    The indicator of Eq. 8 is constant within a step, so value and gradient equal the maximum's. It is
-    taken per minibatch: frozen for an epoch, training swings between the two sides.
+    The indicator of Eq. 8 is constant within a step, so value and gradient equal the maximum's. It
+    is taken per minibatch: frozen for an epoch, training swings between the two sides.
     """
     e = row_error(h, f, y)
     return torch.maximum(e.relu().square().mean(-1), (-e).relu().square().mean(-1))

@@ -56,8 +56,9 @@ class OneStepCheckModel:
 
     References
     ----------
-    A One-Step MSE Estimation of Models in Production, Eqs. 3, 8-11, 17, 18. Deviations: the positive part
-    in Eq. 17, K* instead of K in Eq. 18, the indicator of Eq. 8 per minibatch, the offset head.
+    A One-Step MSE Estimation of Models in Production, Eqs. 3, 8-11, 17, 18. Deviations: the
+    positive part in Eq. 17, K* instead of K in Eq. 18, the indicator of Eq. 8 per minibatch, the
+    offset head.
 
     Examples
     --------

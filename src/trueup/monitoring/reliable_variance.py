@@ -1,8 +1,8 @@
-"""The paper's RVN baselines: reliable training and estimation of variance networks (Skafte et al. 2019).
+"""The paper's RVN baselines: reliable variance networks (Skafte et al. 2019).
 
-Locality-aware minibatches with Horvitz-Thompson weights, a mean that is trained apart from the variance, an
-inverse-gamma variance whose marginal likelihood is Student's t, and a variance that grows to that of y away
-from the training rows. Stacks as in :mod:`trueup.monitoring.two_step`.
+Locality-aware minibatches with Horvitz-Thompson weights, a mean that is trained apart from the
+variance, an inverse-gamma variance whose marginal likelihood is Student's t, and a variance that
+grows to that of y away from the training rows. Stacks as in :mod:`trueup.monitoring.two_step`.
 """
 
 from __future__ import annotations
@@ -80,9 +80,10 @@ def fit_reliable_variance(
 
     Notes
     -----
-    The mean is trained for half of the epochs, then ten passes of local minibatches follow, as the paper
-    says. Deviations from the authors' code: every training row is a centre of the extrapolation, whose scale
-    stays at its initial value, and the mean of the inverse gamma stands for samples of it.
+    The mean is trained for half of the epochs, then ten passes of local minibatches follow, as the
+    paper says. Deviations from the authors' code: every training row is a centre of the
+    extrapolation, whose scale stays at its initial value, and the mean of the inverse gamma stands
+    for samples of it.
     """
     half = TrainingPlan(plan.learning_rate, plan.weight_decay, plan.epochs // 2, plan.batch_size)
     mean = fit_mean(x, y, hidden, half, generator)
@@ -139,7 +140,7 @@ def _descend(loss: Tensor, step: torch.optim.Adam) -> None:
 
 
 def _neighbourhoods(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the nearest rows of each row, (models, n, k), and the inverse chance of a row to be drawn."""
+    """Return the nearest rows, (models, n, k), and the inverse chance of a row to be drawn."""
     k = min(_NEIGHBOURHOOD, x.shape[1])
     index = torch.stack([torch.cdist(rows, rows).topk(k, largest=False).indices for rows in x])
     counts = torch.zeros(x.shape[:2])

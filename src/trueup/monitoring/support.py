@@ -1,4 +1,4 @@
-"""Whether a reference can say anything about operational rows: are they where it has rows?"""
+"""Support: whether operational rows lie where the reference has rows and can say something about them."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ class SupportCheck:
 
     Notes
     -----
-    Not trusted are rows that a classifier tells from the reference almost surely (area under the curve
-    above 0.95) and of which more than a fifth lie farther from their nearest reference row than 99% of the
-    reference rows do from theirs. A change of the target given the features is invisible to it.
+    Not trusted are rows that a classifier tells from the reference almost surely (area under the
+    curve above 0.95) and of which more than a fifth lie farther from their nearest reference row
+    than 99% of the reference rows do from theirs. A change of the target given the features is
+    invisible to it.
     """
 
     def __init__(self) -> None:
@@ -81,23 +82,23 @@ class SupportCheck:
 
 
 def sample_rows(x: FloatArray, size: int, random_state: int) -> FloatArray:
-    """Return ``size`` rows drawn without replacement, or all of them in their order if there are fewer."""
+    """Return ``size`` rows drawn without replacement, or all as they are if there are fewer."""
     if len(x) <= size:
         return x
     return x[np.random.default_rng(random_state).choice(len(x), size, replace=False)]
 
 
 def _nearest(reference: FloatArray, rows: FloatArray, rank: int = 1) -> FloatArray:
-    """Return the distance of each row to its nearest reference row; rank 2 passes over the row itself."""
+    """Return each distance to the nearest reference row; rank 2 passes over the row itself."""
     distance, _ = cKDTree(reference).query(rows, k=[rank])
     return np.asarray(distance)[:, 0]
 
 
 def domain_auc(reference: FloatArray, operational: FloatArray, random_state: int = 0) -> float:
-    """Return the area under the curve of a cross-fitted classifier of reference against operational rows.
+    """Return the area under the curve of a classifier of reference against operational rows.
 
-    A logistic regression on the standardised features and their squares; 0.5 means that it cannot tell.
-    With fewer than 5 rows on a side it is 0.5.
+    A cross-fitted logistic regression on the standardised features and their squares; 0.5 means that it cannot
+    tell. With fewer than 5 rows on a side it is 0.5.
     """
     if min(len(reference), len(operational)) < _FOLDS:
         return 0.5

@@ -153,7 +153,13 @@ def test_a_saved_estimator_loads_in_a_fresh_process_without_pickle(kind, tmp_pat
         "b = np.load(sys.argv[2]); c = ConsensusEstimator.load(sys.argv[1]);"
         "print(repr(c.estimate(b['X'], b['f']).mse))"
     )
-    arguments = [sys.executable, "-c", code, str(tmp_path / "state.npz"), str(tmp_path / "batch.npz")]
+    arguments = [
+        sys.executable,
+        "-c",
+        code,
+        str(tmp_path / "state.npz"),
+        str(tmp_path / "batch.npz"),
+    ]
     out = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout
     assert float(out) == pytest.approx(consensus.estimate(X, f).mse, rel=1e-6)
 

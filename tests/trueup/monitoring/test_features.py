@@ -55,9 +55,7 @@ def test_unseen_levels_fall_into_the_others_and_are_named():
 def test_newly_missing_numbers_are_named():
     encoder = FeatureEncoder().fit(pd.DataFrame({"x": [1.0, 2.0]}))
     new = pd.DataFrame({"x": [1.0, np.nan]})
-    assert encoder.novelties(new) == (
-        "column 'x' has missing values that the reference never had",
-    )
+    assert encoder.novelties(new) == ("column 'x' has missing values that the reference never had",)
 
 
 def test_dates_keep_their_place_in_the_year_not_the_year():
@@ -72,8 +70,10 @@ def test_dates_keep_their_place_in_the_year_not_the_year():
 
 def test_rare_levels_share_one_column():
     levels = [f"c{index:02d}" for index in range(30)] * 2
-    encoded = FeatureEncoder().fit(pd.DataFrame({"c": levels})).transform(
-        pd.DataFrame({"c": ["c00", "c29", "new"]})
+    encoded = (
+        FeatureEncoder()
+        .fit(pd.DataFrame({"c": levels}))
+        .transform(pd.DataFrame({"c": ["c00", "c29", "new"]}))
     )
     assert encoded.shape == (3, 21)
     np.testing.assert_array_equal(encoded[1], encoded[2])

@@ -126,5 +126,5 @@ def test_unfitted_models_say_so(tmp_path):
         lambda: check.save(tmp_path / "a.npz"),
         lambda: check.squared_errors(np.zeros((1, 1)), np.zeros(1)),
     ):
-        with pytest.raises(NotFittedError, match="must be fitted; got no fit. Call fit first"):
+        with pytest.raises(NotFittedError, match=r"must be fitted; got no fit\. Call fit first"):
             call()

@@ -44,8 +44,6 @@ def test_reliable_variance_finds_the_noise(data, variant):
 def test_only_the_extrapolating_variant_returns_to_the_spread_of_y_far_away(data):
     x, y = data
     far = np.full((2, 3, 1), 1e3)
-    near_variance = fit_reliable_variance(
-        as_tensor(x), as_tensor(y), 16, PLAN, seeded(0), "rvn"
-    )
+    near_variance = fit_reliable_variance(as_tensor(x), as_tensor(y), 16, PLAN, seeded(0), "rvn")
     prediction = near_variance.mean.predict(far)
     np.testing.assert_allclose(near_variance.squared_errors(far, prediction), 1.0, atol=1e-3)
