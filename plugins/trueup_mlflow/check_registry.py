@@ -59,7 +59,8 @@ class Schema:
         if missing or batch.empty:
             raise InvalidInputError(
                 f"batch must hold rows with the columns {list(self.features)}; "
-                f"got {len(batch)} rows without {missing}. Pass the features that the reference had."
+                f"got {len(batch)} rows without {missing}. "
+                "Pass the features that the reference had."
             )
         return batch[list(self.features)]
 
