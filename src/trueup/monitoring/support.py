@@ -1,4 +1,4 @@
-"""Support: whether operational rows lie where the reference has rows and can say something about them."""
+"""Support: whether operational rows lie where the reference has rows."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ def _nearest(reference: FloatArray, rows: FloatArray, rank: int = 1) -> FloatArr
 def domain_auc(reference: FloatArray, operational: FloatArray, random_state: int = 0) -> float:
     """Return the area under the curve of a classifier of reference against operational rows.
 
-    A cross-fitted logistic regression on the standardised features and their squares; 0.5 means that it cannot
-    tell. With fewer than 5 rows on a side it is 0.5.
+    The classifier is a cross-fitted logistic regression on the standardised features and their
+    squares; 0.5 means that it cannot tell. With fewer than 5 rows on a side the area is 0.5.
     """
     if min(len(reference), len(operational)) < _FOLDS:
         return 0.5
