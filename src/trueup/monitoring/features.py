@@ -69,7 +69,10 @@ class FeatureEncoder:
         """
         if not self._columns:
             raise NotFittedError("encoder must be fitted; got no fit. Call fit first.")
-        return np.asarray((self._raw(_named_columns(X)) - self._mean) / self._scale)
+        encoded = self._raw(_named_columns(X))
+        encoded -= self._mean  # in place: a large batch is held once
+        encoded /= self._scale
+        return encoded
 
     def novelties(self, X: Any) -> tuple[str, ...]:
         """Return what the fitted rows never showed: new levels and newly missing numbers."""
@@ -129,6 +132,9 @@ def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
         return np.asarray(np.isnat(values))
     if values.dtype.kind != "O":
         return np.zeros(len(values), dtype=bool)
+    unequal = values != values
+    if unequal.dtype == bool:
+        return np.asarray(unequal | (values == None))  # noqa: E711 - elementwise
     return np.fromiter((_is_missing_value(value) for value in values), bool, count=len(values))
 
 
