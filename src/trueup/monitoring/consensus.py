@@ -14,7 +14,12 @@ from trueup.monitoring.disagreement import DisagreementModel, fit_disagreement, 
 from trueup.monitoring.features import FeatureEncoder
 from trueup.monitoring.importance import effective_sample_size
 from trueup.monitoring.inputs import FloatArray, finite_vector, is_binary
-from trueup.monitoring.interval import log_interval, log_variance, weighted_sampling_variance
+from trueup.monitoring.interval import (
+    log_interval,
+    log_spread,
+    log_variance,
+    weighted_sampling_variance,
+)
 from trueup.monitoring.members import Batch, Reference, Replicated
 from trueup.monitoring.one_step import OneStepCheckModel
 from trueup.monitoring.out_of_fold import is_refittable, out_of_fold_predictions
@@ -300,7 +305,7 @@ class ConsensusEstimator:
         variance = (
             log_variance(medians)
             + weighted_sampling_variance(reference.errors, weights, len(batch.x))
-            + log_variance(values)
+            + log_spread(values)
         )
         low, high = log_interval(mse, variance)
         diagnostics = {

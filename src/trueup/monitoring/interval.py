@@ -8,6 +8,8 @@ from scipy.stats import norm
 from trueup.monitoring.inputs import FloatArray
 
 CONFIDENCE_LEVEL = 0.9
+_NORMAL_QUARTILES = float(2.0 * norm.ppf(0.75))
+_FLOOR = 1e-3
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -42,7 +44,21 @@ def weighted_sampling_variance(errors: FloatArray, weights: FloatArray, m: int) 
 
 
 def log_variance(values: FloatArray) -> float:
-    """Return the sample variance of the logarithms; values of 0 count as the smallest number."""
-    if len(values) < 2:
-        return 0.0
-    return float(np.log(np.maximum(values, _TINY)).var(ddof=1))
+    """Return the sample variance of the logarithms of values of shape (n,)."""
+    return float(_logarithms(values).var(ddof=1)) if len(values) > 1 else 0.0
+
+
+def log_spread(values: FloatArray) -> float:
+    """Return a variance of the logarithms that one value far away hardly moves.
+
+    It is that of a normal distribution with the values' interquartile range: the median of the
+    values resists one bad member, and so must its interval.
+    """
+    low, high = np.quantile(_logarithms(values), (0.25, 0.75))
+    return float(((high - low) / _NORMAL_QUARTILES) ** 2)
+
+
+def _logarithms(values: FloatArray) -> FloatArray:
+    """Return the logarithms; values below a thousandth of the median count as that much."""
+    floor = max(_FLOOR * float(np.median(values)), _TINY)
+    return np.asarray(np.log(np.maximum(values, floor)))

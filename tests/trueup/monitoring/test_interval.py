@@ -4,6 +4,7 @@ import pytest
 from trueup.monitoring.interval import (
     batch_sampling_variance,
     log_interval,
+    log_spread,
     log_variance,
     weighted_sampling_variance,
 )
@@ -35,5 +36,15 @@ def test_weighted_variance_by_hand():
 def test_log_variance_is_that_of_numpy_and_takes_zeros():
     values = np.array([1.0, 2.0, 4.0])
     assert log_variance(values) == pytest.approx(np.log(values).var(ddof=1))
-    assert np.isfinite(log_variance(np.array([0.0, 1.0])))
+    floored = np.log([1e-3, 1.0, 1.0])
+    assert log_variance(np.array([0.0, 1.0, 1.0])) == pytest.approx(floored.var(ddof=1))
     assert log_variance(np.array([1.0])) == 0.0
+
+
+def test_spread_is_the_variance_of_a_normal_and_resists_one_outlier():
+    rng = np.random.default_rng(0)
+    assert log_spread(np.exp(0.3 * rng.normal(size=20_000))) == pytest.approx(0.09, rel=0.05)
+    close = np.array([1.0, 1.1, 1.2, 1.3, 1.4])
+    far = np.array([1.0, 1.1, 1.2, 1.3, 50.0])
+    assert log_spread(far) == log_spread(close)
+    assert log_spread(np.zeros(4)) == 0.0
