@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import mlflow
+import pandas as pd
 from mlflow.pyfunc import PythonModel
 
 from trueup.monitoring import ConsensusEstimator, OneStepCheckModel
@@ -24,11 +25,13 @@ class CheckModel(PythonModel):
         self.consensus = ConsensusEstimator.load(context.artifacts["consensus"])
         self.one_step = OneStepCheckModel.load(context.artifacts["one_step"])
 
-    def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]  # noqa: ARG002
-        """Return ``MSEEstimate.to_dict()`` and the paper's estimate under ``one_step``.
-
-        MLflow takes type hints of this method for a schema, so it has none.
-        """
+    def predict(
+        self,
+        context: Any,  # noqa: ARG002
+        model_input: pd.DataFrame,
+        params: dict[str, Any] | None = None,  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """Return ``MSEEstimate.to_dict()`` and the paper's estimate under ``one_step``."""
         features = model_input.drop(columns=PREDICTION)
         prediction = model_input[PREDICTION].to_numpy()
         estimate = self.consensus.estimate(features, prediction)
