@@ -78,12 +78,14 @@ def _safeguarded_newton(
     target = np.log(base_rate) - np.log1p(-base_rate)
     low, high = float(logit.min()) - target, float(logit.max()) - target
     c = min(max(0.0, low), high)
+    share = np.full(len(logit), 1.0 / len(logit)) if weight is None else weight / weight.sum()
     steps = 0
     while steps < _MAX_STEPS:
         steps += 1
         probability = expit(logit - c)
-        mean = float(np.average(probability, weights=weight))
-        slope = float(np.average(probability * (1.0 - probability), weights=weight))
+        weighted = share * probability
+        mean = float(weighted.sum())
+        slope = float(weighted @ (1.0 - probability))
         low, high = (c, high) if mean > base_rate else (low, c)
         proposal = _newton_proposal(c, mean, slope, target)
         if not low <= proposal <= high:

@@ -51,6 +51,12 @@ class Rows:
     row_id: UInt64Array
     times: NDArray[Any] | None
 
+    @property
+    def n_classes(self) -> int | None:
+        """Number of classes; None where the target is a number."""
+        n_columns = self.margin.shape[1] if self.margin.ndim == 2 else 1
+        return {"binary": 2, "multiclass": n_columns}.get(self.loss.task)
+
 
 def read_rows(
     y_true: Any,
