@@ -6,19 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueup.errors import InvalidInputError
 from trueup.evaluation import Evaluation
-from trueup.fields import FieldCalibration, field_calibration
+from trueup.fields import FieldCalibration, field_calibration, require_fields
 from trueup.inputs import Rows, read_rows
 from trueup.losses import Loss
 from trueup.row_hash import rows_fingerprint
 from trueup.scoring import Sample, score
-from trueup.splits import CrossFit, GroupArray, Split
+from trueup.splits import CrossFit, Split
+from trueup.summaries import summary_type
 
 _DEFAULT_SPLIT = CrossFit()
+_LONG = 5_000
 
 
 def evaluate(
@@ -33,6 +34,7 @@ def evaluate(
     times: Any = None,
     sample_weight: Any = None,
     fields: Mapping[str, Any] | None = None,
+    threads: int = 1,
 ) -> Evaluation:
     """Score predictions before and after the correction of one bias term.
 
@@ -60,6 +62,9 @@ def evaluate(
         Weights; for the metric, integer weights equal repeated rows exactly.
     fields : mapping of str to array-like of shape (n,), optional
         Columns over whose levels the calibration error is measured (probabilities only).
+
+    threads : int, default 1
+        Threads that share the work on long input; no thread waits in a spin.
 
     Returns
     -------
@@ -92,6 +97,25 @@ def evaluate(
     >>> round(result.vanilla, 4), round(result.calibrated, 4), round(result.bias_term, 4)
     (0.4165, 0.3777, 0.6189)
     """
+    if not isinstance(split, Split):
+        raise InvalidInputError(
+            f"split must be a Split; got {split!r}. "
+            "Pass CrossFit(), HoldOut(), Rolling or InSample()."
+        )
+    kind = summary_type(loss)
+    if kind is not None and split.n_groups is not None and _is_long(y_true, split.n_groups):
+        summary = kind(split)
+        summary.update(
+            y_true,
+            y_pred,
+            y_logit=y_logit,
+            labels=labels,
+            row_id=row_id,
+            sample_weight=sample_weight,
+            fields=fields,
+            threads=threads,
+        )
+        return summary.compute()
     rows = read_rows(
         y_true,
         y_pred,
@@ -102,10 +126,6 @@ def evaluate(
         times=times,
         sample_weight=sample_weight,
     )
-    if not isinstance(split, Split):
-        raise InvalidInputError(
-            f"split must be a Split; got {split!r}. Pass CrossFit(), HoldOut(), Rolling or InSample()."
-        )
     return score(
         _sample(rows, split),
         split,
@@ -176,6 +196,11 @@ def calibrated_poisson_deviance(y_true: Any, y_pred: Any, **options: Any) -> flo
     return evaluate(y_true, y_pred, loss="poisson_deviance", **options).calibrated
 
 
+def _is_long(y_true: Any, n_groups: int) -> bool:
+    """Tell whether a summary costs less than passes over all rows; memory is bounded by it too."""
+    return hasattr(y_true, "__len__") and len(y_true) > _LONG * n_groups
+
+
 def _sample(rows: Rows, split: Split) -> Sample:
     groups = split.groups(rows.row_id, rows.times)
     n_groups = split.n_groups or int(groups.max()) + 1
@@ -187,29 +212,12 @@ def _sample(rows: Rows, split: Split) -> Sample:
         squared_weight=None if rows.weight is None else rows.weight**2,
         group=groups,
         row_counts=np.bincount(groups, minlength=n_groups),
-        support=_support(rows, groups, n_groups),
+        support=rows.support(groups, n_groups),
     )
 
 
-def _support(rows: Rows, groups: GroupArray, n_groups: int) -> NDArray[np.intp]:
-    n_classes = rows.n_classes or 1
-    cell = groups if n_classes == 1 else groups * n_classes + rows.y_true.astype(np.intp)
-    if rows.weight is not None:
-        cell = cell[rows.weight > 0.0]  # a row of weight zero is a row that is not there
-    return np.bincount(cell, minlength=n_groups * n_classes).reshape(n_groups, n_classes)
-
-
 def _field_calibrations(rows: Rows, fields: Mapping[str, Any]) -> dict[str, FieldCalibration]:
-    if not hasattr(fields, "items"):
-        raise InvalidInputError(
-            f"fields must be a mapping of name to column; got {type(fields).__name__}. "
-            "Pass a dict or a data frame."
-        )
-    if rows.loss.task != "binary":
-        raise InvalidInputError(
-            f"fields must go with a loss of binary probabilities; got loss {rows.loss.name!r}. "
-            "Drop fields."
-        )
+    require_fields(fields, rows.loss)
     return {
         name: field_calibration(
             rows.y_true, expit(rows.margin), values, sample_weight=rows.weight, name=name

@@ -8,9 +8,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup._kernels import engine
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.inputs import column, read_binary_labels, read_probabilities, read_weight
-from trueup.losses import FloatArray
+from trueup.losses import FloatArray, Loss
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,9 @@ class FieldCalibration:
 
 
 @dataclass(frozen=True)
-class _Cells:
+class Cells:
+    """Sums over the rows of each level: weights, w label, w probability, and the row count."""
+
     weight: FloatArray
     label_sum: FloatArray
     proba_sum: FloatArray
@@ -58,10 +61,16 @@ def field_calibration(
     name : str
         Name of the field, for messages.
     """
-    codes = _codes(field, name)
-    cells = _collect(y_true, y_proba, codes, sample_weight, name)
+    codes, _ = encode(field, name)
+    return calibration_of_cells(_collect(y_true, y_proba, codes, sample_weight, name))
+
+
+def calibration_of_cells(cells: Cells) -> FieldCalibration:
+    """Return the calibration error of sums over levels; levels without rows don't count."""
     return FieldCalibration(
-        ece=_absolute_error(cells), rce=_relative_error(cells, 0.01), n_levels=len(cells.weight)
+        ece=_absolute_error(cells),
+        rce=_relative_error(cells, 0.01),
+        n_levels=int(np.count_nonzero(cells.count)),
     )
 
 
@@ -106,14 +115,14 @@ def field_calibration_error(
         raise InvalidInputError(
             f"epsilon must be positive; got {epsilon!r}. The paper's setting is 0.01."
         )
-    cells = _collect(y_true, y_proba, _codes(field, "field"), sample_weight, "field")
+    cells = _collect(y_true, y_proba, encode(field, "field")[0], sample_weight, "field")
     keep = (cells.count >= min_count) & (cells.weight > 0.0)
     if not keep.any():
         raise UndefinedMetricError(
             f"field must have a level with at least min_count={min_count} rows; got none. "
             "Lower min_count."
         )
-    kept = _Cells(
+    kept = Cells(
         cells.weight[keep], cells.label_sum[keep], cells.proba_sum[keep], cells.count[keep]
     )
     return _relative_error(kept, epsilon) if relative else _absolute_error(kept)
@@ -157,11 +166,50 @@ def expected_calibration_error(
     return _absolute_error(_collect(y_true, proba, bins, sample_weight, "y_proba"))
 
 
-def _codes(field: Any, name: str) -> NDArray[np.intp]:
+def require_fields(fields: Any, loss: Loss) -> None:
+    """Refuse fields that are no mapping, or that go with a loss without probabilities."""
+    if not hasattr(fields, "items"):
+        raise InvalidInputError(
+            f"fields must be a mapping of name to column; got {type(fields).__name__}. "
+            "Pass a dict or a data frame."
+        )
+    if loss.task != "binary":
+        raise InvalidInputError(
+            f"fields must go with a loss of binary probabilities; got loss {loss.name!r}. "
+            "Drop fields."
+        )
+
+
+def encode(field: Any, name: str) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return the code of each row and the value of each code; a missing value has a code too.
+
+    Categories of pandas and small non-negative integers are codes already, which saves a sort.
+    """
+    categories = getattr(getattr(field, "cat", field), "categories", None)
+    if categories is not None:
+        codes = np.asarray(getattr(field, "cat", field).codes).astype(np.intp)
+        values = np.append(np.asarray(categories, dtype=object), None)
+        return np.where(codes < 0, len(values) - 1, codes), values
     values = column(field, name)
+    if _are_codes(values):
+        return values.astype(np.intp, copy=False), np.arange(int(values.max()) + 1)
     if values.dtype.kind == "O":
-        values = np.array(["" if _missing(v) else f"={v}" for v in values.tolist()])
-    return np.unique(values, return_inverse=True)[1]
+        marked = ["" if _missing(v) else f"={v}" for v in values.tolist()]
+        names, codes = np.unique(np.array(marked), return_inverse=True)
+        return codes, np.array([name[1:] if name else None for name in names.tolist()], object)
+    values, codes = np.unique(values, return_inverse=True)
+    return codes, values
+
+
+def level_name(value: object) -> str:
+    """Return the name of a level, empty for a missing value."""
+    return "" if _missing(value) else f"={value}"
+
+
+def _are_codes(values: NDArray[Any]) -> bool:
+    if values.dtype.kind not in "iu" or len(values) == 0:
+        return False
+    return bool(values.min() >= 0 and values.max() <= max(1_000, len(values)))
 
 
 def _missing(value: object) -> bool:
@@ -170,7 +218,7 @@ def _missing(value: object) -> bool:
 
 def _collect(
     y_true: Any, y_proba: Any, codes: NDArray[np.intp], sample_weight: Any, name: str
-) -> _Cells:
+) -> Cells:
     label, proba = read_binary_labels(y_true), read_probabilities(y_proba)
     if not len(label) == len(proba) == len(codes):
         raise InvalidInputError(
@@ -178,24 +226,22 @@ def _collect(
             "Pass all rows."
         )
     weight = read_weight(sample_weight, len(label))
-    weight = np.ones(len(label)) if weight is None else weight
-    return _Cells(
-        weight=_sums(codes, weight),
-        label_sum=_sums(codes, weight * label),
-        proba_sum=_sums(codes, weight * proba),
-        count=np.bincount(codes),
-    )
+    n_cells = int(codes.max()) + 1 if len(codes) else 0
+    sums = np.zeros((n_cells, 4))
+    engine(len(codes)).add_cells(codes, label, proba, weight, sums)
+    return cells_of_sums(sums)
 
 
-def _sums(codes: NDArray[np.intp], values: FloatArray) -> FloatArray:
-    return np.asarray(np.bincount(codes, weights=values), dtype=np.float64)
+def cells_of_sums(sums: FloatArray) -> Cells:
+    """Return the cells of what ``add_cells`` of the kernels summed, shape (n_cells, 4)."""
+    return Cells(sums[:, 0], sums[:, 1], sums[:, 2], sums[:, 3].astype(np.intp))
 
 
-def _absolute_error(cells: _Cells) -> float:
+def _absolute_error(cells: Cells) -> float:
     return float(np.abs(cells.label_sum - cells.proba_sum).sum() / cells.weight.sum())
 
 
-def _relative_error(cells: _Cells, epsilon: float) -> float:
+def _relative_error(cells: Cells, epsilon: float) -> float:
     gap = np.abs(cells.label_sum - cells.proba_sum)
     occupied = cells.weight > 0.0
     rate = cells.label_sum[occupied] / cells.weight[occupied]

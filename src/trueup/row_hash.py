@@ -17,6 +17,7 @@ from trueup._kernels.words import splitmix64
 from trueup.errors import InvalidInputError
 
 _MASK = (1 << 64) - 1
+FINGERPRINT_MODULUS = 1 << 128
 
 
 def salted_hash(row_id: UInt64Array, salt: int) -> UInt64Array:
@@ -70,4 +71,4 @@ def rows_fingerprint(
     The sum does not depend on the order, and sums over parts add up to the sum over the whole.
     """
     low, high = engine(len(row_id)).hash_sums(row_id, label, weight)
-    return (low + (high << 64)) % (1 << 128)
+    return (low + (high << 64)) % FINGERPRINT_MODULUS

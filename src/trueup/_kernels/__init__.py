@@ -38,15 +38,15 @@ class Engine(Protocol):
     ) -> tuple[int, int]:
         """Return the sums of the low words and of the high words of the rows' hashes."""
 
-    def cell_sums(
+    def add_cells(
         self,
         code: IntArray,
         label: FloatArray,
         proba: FloatArray,
         weight: FloatArray | None,
-        n_cells: int,
-    ) -> FloatArray:
-        """Return for each code the sums of weight, w label, w proba and the rows: (n_cells, 4)."""
+        sums: FloatArray,
+    ) -> None:
+        """Add ``(w, w label, w proba, 1)`` of each row to the row of its code in ``sums``."""
 
 
 def engine(n_rows: int) -> Engine:

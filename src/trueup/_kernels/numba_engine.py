@@ -35,20 +35,20 @@ def deposit(
         _deposit_weighted(logit, cell, weight, table)
 
 
-def hash_sums(
-    row_id: UInt64Array, label: FloatArray, weight: FloatArray | None
-) -> tuple[int, int]:
+def hash_sums(row_id: UInt64Array, label: FloatArray, weight: FloatArray | None) -> tuple[int, int]:
     bits = _NO_WEIGHT if weight is None else weight + 0.0  # + 0.0 turns -0.0 into 0.0
     upper, lower, high = _hash_sums(row_id, (label + 0.0).view(np.uint64), bits.view(np.uint64))
     return (int(upper) << 32) + int(lower), int(high)
 
 
-def cell_sums(
-    code: IntArray, label: FloatArray, proba: FloatArray, weight: FloatArray | None, n_cells: int
-) -> FloatArray:
-    sums = np.zeros((n_cells, 4))
-    _cell_sums(code, label, proba, _NO_WEIGHT if weight is None else weight, sums)
-    return sums
+def add_cells(
+    code: IntArray,
+    label: FloatArray,
+    proba: FloatArray,
+    weight: FloatArray | None,
+    sums: FloatArray,
+) -> None:
+    _add_cells(code, label, proba, _NO_WEIGHT if weight is None else weight, sums)
 
 
 @_compiled
@@ -107,7 +107,7 @@ def _hash_sums(row_id, label_bits, weight_bits):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _cell_sums(code, label, proba, weight, sums):  # type: ignore[no-untyped-def]
+def _add_cells(code, label, proba, weight, sums):  # type: ignore[no-untyped-def]
     weighted = len(weight) > 0
     for i in range(len(code)):
         w = weight[i] if weighted else 1.0

@@ -1,4 +1,4 @@
-"""The engine without a compiler: numpy on blocks that stay in the cache, sums by sparse products."""
+"""The engine without a compiler: numpy, with the sums over bins as sparse products."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ def deposit(
     table += _select(bins, weight, len(table)).T @ powers
 
 
-def hash_sums(
-    row_id: UInt64Array, label: FloatArray, weight: FloatArray | None
-) -> tuple[int, int]:
+def hash_sums(row_id: UInt64Array, label: FloatArray, weight: FloatArray | None) -> tuple[int, int]:
     low = row_id * np.uint64(ID_FACTOR) + _bits(label) * np.uint64(LABEL_FACTOR)
     if weight is not None:
         low += _bits(weight) * np.uint64(WEIGHT_FACTOR)
@@ -36,12 +34,19 @@ def hash_sums(
     return (halves[0] << 32) + halves[1], int(splitmix64(low).sum())
 
 
-def cell_sums(
-    code: IntArray, label: FloatArray, proba: FloatArray, weight: FloatArray | None, n_cells: int
-) -> FloatArray:
+def add_cells(
+    code: IntArray,
+    label: FloatArray,
+    proba: FloatArray,
+    weight: FloatArray | None,
+    sums: FloatArray,
+) -> None:
     weight = np.ones(len(code)) if weight is None else weight
-    columns = (weight, weight * label, weight * proba, None)
-    return np.stack([np.bincount(code, column, n_cells) for column in columns], axis=1)
+    for k, column in enumerate((weight, weight * label, weight * proba, np.ones(len(code)))):
+        if len(sums) <= len(code):
+            sums[:, k] += np.bincount(code, column, len(sums))
+        else:
+            np.add.at(sums[:, k], code, column)
 
 
 def _select(bins: NDArray[np.int32], weight: FloatArray | None, n_bins: int) -> csr_array:
