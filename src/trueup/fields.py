@@ -188,7 +188,7 @@ def encode(field: Any, name: str) -> tuple[NDArray[np.intp], NDArray[Any]]:
     categories = getattr(getattr(field, "cat", field), "categories", None)
     if categories is not None:
         codes = np.asarray(getattr(field, "cat", field).codes).astype(np.intp)
-        values = np.append(np.asarray(categories, dtype=object), None)
+        values = np.array([*categories, None], dtype=object)
         return np.where(codes < 0, len(values) - 1, codes), values
     values = column(field, name)
     if _are_codes(values):

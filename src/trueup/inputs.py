@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup._kernels import UInt64Array
 from trueup.errors import InvalidInputError, TrueupWarning, UndefinedMetricError
 from trueup.losses import EPS, FloatArray, Loss, SoftmaxLogLoss, get_loss
-from trueup.row_hash import UInt64Array, row_ids
+from trueup.row_hash import row_ids
 from trueup.splits import GroupArray
 
 _SATURATING_LOGIT = {np.dtype(np.float32): 16.6, np.dtype(np.float16): 7.6}
@@ -328,8 +329,8 @@ def _check_row_sums(probability: FloatArray, name: str) -> FloatArray:
 def _notice_clipping(probability: FloatArray, notices: Notices) -> None:
     if probability.min() < EPS or probability.max() > 1.0 - EPS:
         certain = (probability < EPS) | (probability > 1.0 - EPS)
-        certain = certain.any(axis=1) if certain.ndim == 2 else certain
-        notices.add(Notices(n_clipped=int(certain.sum())))
+        rows = certain.any(axis=1) if certain.ndim == 2 else certain
+        notices.add(Notices(n_clipped=int(np.count_nonzero(rows))))
 
 
 def _check_logit(array: NDArray[Any], loss: Loss) -> FloatArray:

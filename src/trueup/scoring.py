@@ -150,8 +150,8 @@ def _standard_error(
         return float("nan")
     squares = (values - _mean(values, weight)) ** 2
     total = len(values) if weight is None else float(weight.sum())
-    variance = squares.sum() if squared_weight is None else max(0.0, squared_weight @ squares)
-    return float(np.sqrt(variance * n / (n - 1)) / total)
+    variance = float(squares.sum() if squared_weight is None else squared_weight @ squares)
+    return float(np.sqrt(max(0.0, variance) * n / (n - 1)) / total)
 
 
 def _take(weight: FloatArray | None, mask: NDArray[np.bool_]) -> FloatArray | None:

@@ -15,8 +15,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup._kernels import UInt64Array
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.row_hash import UInt64Array, salted_hash
+from trueup.row_hash import salted_hash
 
 GroupArray = NDArray[np.intp]
 

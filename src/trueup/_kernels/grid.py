@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-N_BINS = 192
+N_BINS = 190
 """Bins of a grid."""
 
-WIDTH = 0.4
+BINS_PER_UNIT = 2.5
+"""Bins in one unit of the logit: exact in binary, so that rows below LIMIT never round up to it."""
+
+WIDTH = 1.0 / BINS_PER_UNIT
 """Width of a bin, in logits."""
 
-LIMIT = 0.5 * N_BINS * WIDTH
-"""The grid reaches from -LIMIT to LIMIT; float64 probabilities lie inside, at most 36.05."""
+LIMIT = 0.5 * N_BINS / BINS_PER_UNIT
+"""The grid is [-LIMIT, LIMIT), here 38; float64 probabilities lie inside, at most 36.05."""
 
 ORDER = 8
 """Moments of a bin: functions with a Taylor radius of pi are integrated to about 1e-12."""

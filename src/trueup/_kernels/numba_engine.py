@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from trueup._kernels import FloatArray, IntArray, UInt64Array
-from trueup._kernels.grid import N_BINS, WIDTH
+from trueup._kernels.grid import BINS_PER_UNIT, N_BINS
 from trueup._kernels.words import (
     FIRST_FACTOR,
     GOLDEN,
@@ -18,7 +18,6 @@ from trueup._kernels.words import (
 
 _compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 _NO_WEIGHT = np.empty(0)
-_SCALE = 1.0 / WIDTH
 _HALF = N_BINS // 2
 _GOLDEN, _FIRST, _SECOND = np.uint64(GOLDEN), np.uint64(FIRST_FACTOR), np.uint64(SECOND_FACTOR)
 _ID, _LABEL, _WEIGHT = np.uint64(ID_FACTOR), np.uint64(LABEL_FACTOR), np.uint64(WEIGHT_FACTOR)
@@ -54,7 +53,7 @@ def add_cells(
 @_compiled
 def _deposit(logit, cell, table):  # type: ignore[no-untyped-def]
     for i in range(len(logit)):
-        scaled = logit[i] * _SCALE
+        scaled = logit[i] * BINS_PER_UNIT
         left = np.floor(scaled)
         u = 2.0 * (scaled - left) - 1.0
         row = table[cell[i] + np.int64(left) + _HALF]
@@ -73,7 +72,7 @@ def _deposit(logit, cell, table):  # type: ignore[no-untyped-def]
 @_compiled
 def _deposit_weighted(logit, cell, weight, table):  # type: ignore[no-untyped-def]
     for i in range(len(logit)):
-        scaled = logit[i] * _SCALE
+        scaled = logit[i] * BINS_PER_UNIT
         left = np.floor(scaled)
         u = 2.0 * (scaled - left) - 1.0
         row = table[cell[i] + np.int64(left) + _HALF]

@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from trueup._kernels import FloatArray, IntArray, UInt64Array
-from trueup._kernels.grid import N_BINS, ORDER, WIDTH
+from trueup._kernels.grid import BINS_PER_UNIT, N_BINS, ORDER
 from trueup._kernels.words import ID_FACTOR, LABEL_FACTOR, WEIGHT_FACTOR, splitmix64
 
 
 def deposit(
     logit: FloatArray, cell: IntArray, weight: FloatArray | None, table: FloatArray
 ) -> None:
-    scaled = logit * (1.0 / WIDTH)
+    scaled = logit * BINS_PER_UNIT
     left = np.floor(scaled)
     powers = np.empty((len(logit), ORDER))
     powers[:, 0] = 1.0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from trueup.errors import InvalidInputError
 from trueup.fields import encode, require_fields
 from trueup.inputs import Notices, Place, Rows, as_array, column, read_rows, read_weight
 from trueup.losses import Loss
+
+Result = TypeVar("Result")
 
 BLOCK = 16_384
 """Rows of a block: its temporaries stay in the cache of a core."""
@@ -32,20 +35,31 @@ class Batch:
         """Whether rows have an id other than their position."""
         return "row_id" in self.columns
 
-    def blocks(self) -> Iterator[slice]:
-        """Yield the rows of each block."""
-        for start in range(0, self.n, BLOCK):
-            yield slice(start, min(start + BLOCK, self.n))
+    def map_shares(
+        self, summarise: Callable[[Sequence[slice]], Result], threads: int
+    ) -> list[Result]:
+        """Deal the blocks out to threads; return what each makes of its share."""
+        if threads < 1:
+            raise InvalidInputError(
+                f"threads must be at least 1; got {threads}. Pass the number of free cores."
+            )
+        blocks = [slice(i, min(i + BLOCK, self.n)) for i in range(0, self.n, BLOCK)]
+        shares = [share for i in range(threads) if (share := blocks[i::threads])]
+        if len(shares) == 1:
+            return [summarise(blocks)]
+        with ThreadPoolExecutor(len(shares)) as pool:
+            return list(pool.map(summarise, shares))
 
     def read(self, loss: Loss, block: slice, first_row: int, notices: Notices) -> Rows:
         """Return the checked rows of a block; ``first_row`` is the position of the batch."""
-        part = {name: values[block] for name, values in self.columns.items()}
+        part: dict[str, Any] = {name: values[block] for name, values in self.columns.items()}
         place = Place(first_row + block.start, notices)
         return read_rows(**part, loss=loss, labels=self.labels, place=place)
 
     def refuse(self, loss: Loss) -> None:
         """Read the batch as a whole, for an error that names the index in it."""
-        read_rows(**self.columns, loss=loss, labels=self.labels)
+        columns: dict[str, Any] = dict(self.columns)
+        read_rows(**columns, loss=loss, labels=self.labels)
 
 
 def make_batch(

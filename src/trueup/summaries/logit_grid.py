@@ -1,9 +1,9 @@
 """Rows of a binary classifier as moments on a grid of logits.
 
 Each bin keeps ``sum w u^k`` for k = 0 to 7, ``u`` in [-1, 1] being the place inside the bin. The
-moments are turned into weights at the eight Chebyshev nodes of the bin, which integrate every
-polynomial of degree 7 exactly, and therefore the loss, its derivatives and its square to about
-1e-12, whatever the bias term is. Rows beyond the grid are kept as linear tails: three points with
+moments are turned into weights at the eight Chebyshev-Lobatto nodes of the bin, which integrate
+every polynomial of degree 7 exactly, and therefore the loss, its derivatives and its square to
+about 1e-12, whatever the bias term is. Rows beyond the grid are kept as linear tails: three points with
 the same weight, sum and sum of squares, where the log loss is linear to 1e-16 (to 1e-12 after a
 bias of up to 10).
 """
@@ -22,7 +22,7 @@ from trueup.summaries.points import Arrays, Points, State, concatenate
 
 _TAIL_NODES = np.arange(3.0)  # in units of the mean excess over LIMIT
 _TAIL_WEIGHTS_OF_MOMENTS = np.linalg.inv(np.vander(_TAIL_NODES, increasing=True).T)
-_NODES = np.cos(np.pi * (np.arange(ORDER) + 0.5) / ORDER)
+_NODES = np.cos(np.pi * np.arange(ORDER) / (ORDER - 1))  # with the ends: they bracket all rows
 _WEIGHTS_OF_MOMENTS = np.linalg.inv(np.vander(_NODES, increasing=True).T)
 
 

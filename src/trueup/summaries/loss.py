@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Self
 
 from scipy.special import expit
@@ -174,31 +173,23 @@ class LossSummary:
 
     def _summarise(self, batch: Batch, threads: int) -> Self:
         """Return the summary of a batch; its blocks are dealt out to the threads."""
-        blocks = list(batch.blocks())
-        shares = [share for i in range(threads) if (share := blocks[i::threads])]
         kernels = engine(self.n + batch.n)
-
-        def summarise(share: list[slice]) -> tuple[Self, Notices]:
-            return self._summarise_share(batch, share, kernels)
-
         try:
-            if len(shares) == 1:
-                results = [summarise(blocks)]
-            else:
-                with ThreadPoolExecutor(len(shares)) as pool:
-                    results = list(pool.map(summarise, shares))
+            shares = batch.map_shares(
+                lambda share: self._summarise_share(batch, share, kernels), threads
+            )
         except InvalidInputError:
             batch.refuse(self.loss)  # the same rule, with the index in the whole batch
             raise
-        (whole, notices), *others = results
-        for part, mine in others:
+        whole, notices = type(self)(self.split), Notices()
+        for part, mine in shares:
             whole._absorb(part)
             notices.add(mine)
         notices.warn()
         return whole
 
     def _summarise_share(
-        self, batch: Batch, share: list[slice], kernels: Engine
+        self, batch: Batch, share: Sequence[slice], kernels: Engine
     ) -> tuple[Self, Notices]:
         part, notices = type(self)(self.split), Notices()
         part._totals.positional = not batch.has_ids
