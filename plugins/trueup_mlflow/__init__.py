@@ -12,9 +12,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trueup_mlflow.autolog import autolog as autolog
+    from trueup_mlflow.compare_runs import compare_runs as compare_runs
     from trueup_mlflow.log_evaluation import log_evaluation as log_evaluation
 
 _HOME = {
+    "autolog": "autolog",
+    "compare_runs": "compare_runs",
     "log_evaluation": "log_evaluation",
 }
 

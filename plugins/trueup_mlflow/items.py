@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import stdtrit
@@ -23,8 +23,9 @@ SEED_TAG = "trueup.seed"
 SEED_PARENT_ROLE = "seed_parent"
 COMPARISON_ROLE = "comparison"
 ARTIFACT_FOLDER = "trueup"
+MAX_KEY_LENGTH = 250
+"""MLflow's limit for the keys of metrics and tags."""
 
-_MAX_KEY_LENGTH = 250
 _MAX_REASON_LENGTH = 1000
 _MAX_CLASSES = 100  # each metric key costs a request when a model is logged
 _NOT_IN_KEY = re.compile(r"[^\w\-. :/]", re.ASCII)
@@ -57,6 +58,10 @@ class LogItems:
         reasons = {skipped_tag(key): reason for key, reason in self.skipped.items()}
         return {**self.tags, **{tag: text[:_MAX_REASON_LENGTH] for tag, text in reasons.items()}}
 
+    def without_metrics(self) -> LogItems:
+        """Return the tags alone, where somebody else logs the metrics."""
+        return replace(self, metrics={})
+
 
 def metric_key(loss: str, prefix: str = "") -> str:
     """Return ``K`` of a loss."""
@@ -78,12 +83,17 @@ def bias_cost_key(key: str) -> str:
     return f"bias_cost_{key}"
 
 
+def is_own_key(key: str) -> bool:
+    """Return whether a key is one that trueup puts beside some ``K``."""
+    return key.startswith((calibrated_key(""), bias_term_key(""), bias_cost_key("")))
+
+
 def field_key(kind: str, name: str, prefix: str = "") -> str:
     """Return the key of the "ece", "rce" or "floor" of a field.
 
     Characters that MLflow refuses in a key become ``_``.
     """
-    return _NOT_IN_KEY.sub("_", f"{prefix}field_{kind}_{name}")[:_MAX_KEY_LENGTH]
+    return _NOT_IN_KEY.sub("_", f"{prefix}field_{kind}_{name}")[:MAX_KEY_LENGTH]
 
 
 def fingerprint_tag(key: str) -> str:
