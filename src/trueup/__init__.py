@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from trueup.evaluation import require_same_rows as require_same_rows
     from trueup.fields import expected_calibration_error as expected_calibration_error
     from trueup.fields import field_calibration_error as field_calibration_error
+    from trueup.files import evaluate_files as evaluate_files
     from trueup.losses import Loss as Loss
     from trueup.splits import CrossFit as CrossFit
     from trueup.splits import HoldOut as HoldOut
@@ -38,6 +39,7 @@ _NAMES_OF = {
     ),
     "evaluation": ("Evaluation", "require_same_rows"),
     "fields": ("expected_calibration_error", "field_calibration_error"),
+    "files": ("evaluate_files",),
     "losses": ("Loss",),
     "splits": ("CrossFit", "HoldOut", "InSample", "Rolling", "Split"),
 }

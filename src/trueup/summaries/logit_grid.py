@@ -3,9 +3,9 @@
 Each bin keeps ``sum w u^k`` for k = 0 to 7, ``u`` in [-1, 1] being the place inside the bin. The
 moments are turned into weights at the eight Chebyshev-Lobatto nodes of the bin, which integrate
 every polynomial of degree 7 exactly, and therefore the loss, its derivatives and its square to
-about 1e-12, whatever the bias term is. Rows beyond the grid are kept as linear tails: three points with
-the same weight, sum and sum of squares, where the log loss is linear to 1e-16 (to 1e-12 after a
-bias of up to 10).
+about 1e-12, whatever the bias term is. Rows beyond the grid are kept as linear tails: three points
+with the same weight, sum and sum of squares, where the log loss is linear to 1e-16 (to 1e-12 after
+a bias of up to 10).
 """
 
 from __future__ import annotations
