@@ -14,8 +14,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from trueup.arrow import array_of_column, levels_of_column
 from trueup.errors import InvalidInputError
 from trueup.evaluation import Evaluation
 from trueup.splits import CrossFit, Split
@@ -203,8 +202,11 @@ def _update(
     threads: int,
 ) -> None:
     try:
-        values = {name: _array(batch, column) for name, column in columns.arguments().items()}
-        fields = {name: _field(batch, name) for name in columns.fields}
+        values = {
+            name: array_of_column(batch.table, column)
+            for name, column in columns.arguments().items()
+        }
+        fields = {name: levels_of_column(batch.table, name) for name in columns.fields}
         summary.update(**values, labels=labels, fields=fields or None, threads=threads)
     except InvalidInputError as error:
         last = batch.first_row + batch.table.num_rows - 1
@@ -212,22 +214,3 @@ def _update(
             f"{error} The index counts from row {batch.first_row} of {batch.file} "
             f"(the batch ends with row {last})."
         ) from error
-
-
-def _array(batch: _FileBatch, name: str) -> np.ndarray[Any, np.dtype[Any]]:
-    column = batch.table.column(name)
-    if column.null_count:
-        index = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0]
-        raise InvalidInputError(
-            f"column {name!r} must not hold missing values; got one at index {index}. "
-            "Drop or fix the row."
-        )
-    return np.asarray(column.to_numpy(zero_copy_only=False))
-
-
-def _field(batch: _FileBatch, name: str) -> Any:
-    """Return the levels as pandas categories, which need no Python object for each row."""
-    column = batch.table.column(name)
-    if _pyarrow("types").is_floating(column.type):  # NaN is no category
-        return column.to_numpy(zero_copy_only=False)
-    return column.dictionary_encode().to_pandas()

@@ -24,7 +24,7 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes
     """Return the header and the arrays as bytes."""
     text = json.dumps({"format": "trueup summary", "version": VERSION, **header})
     buffer = BytesIO()
-    np.savez(buffer, header=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)  # type: ignore[arg-type]
+    np.savez_compressed(buffer, header=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)  # type: ignore[arg-type]
     return buffer.getvalue()
 
 
