@@ -19,7 +19,7 @@ from trueup.splits import CrossFit, Split
 from trueup.summaries import summary_type
 
 _DEFAULT_SPLIT = CrossFit()
-_LONG = 5_000
+_LONG = 1_000
 
 
 def evaluate(

@@ -28,6 +28,12 @@ pytestmark = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def evaluate_by_rows(monkeypatch):
+    """Let ``evaluate`` go over all rows: it is the yardstick here."""
+    monkeypatch.setattr("trueup.calibrated._LONG", 10**9)
+
+
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory):
     from pyspark.sql import SparkSession
@@ -142,8 +148,9 @@ def test_bad_arguments_are_refused_before_a_job_starts(skewed):
 
 
 def test_a_bad_value_on_a_worker_is_told(spark, rows):
-    import trueup_spark
     from pyspark.errors import PythonException
+
+    import trueup_spark
 
     bad = rows.assign(p=np.where(rows.id == 7, 1.5, rows.p))
     with pytest.raises(PythonException, match=r"y_pred must be in \[0, 1\]; got 1.5 at index"):
@@ -153,8 +160,9 @@ def test_a_bad_value_on_a_worker_is_told(spark, rows):
 @pytest.mark.slow
 def test_twenty_million_rows_equal_the_closed_form(spark):
     """Rows made on the workers from their id, so that the expected sums are known in numpy."""
-    import trueup_spark
     from pyspark.sql import functions as F
+
+    import trueup_spark
 
     n = 20_000_000
     frame = spark.range(0, n, 1, 64).select(

@@ -63,7 +63,7 @@ def test_fields_of_a_loss_summary_equal_those_in_memory(draw, rng):
         assert got[name].to_dict() == pytest.approx(expected[name].to_dict(), abs=1e-13)
 
 
-def test_long_input_has_the_fields_of_rows(draw, rng):
+def test_long_input_has_the_fields_of_rows(draw, rng, evaluate_by_points):
     y_true, logit, _ = draw(60_000)
     field = rng.integers(0, 100, 60_000)
     got = evaluate(y_true, y_logit=logit, fields={"site": field}).fields["site"]

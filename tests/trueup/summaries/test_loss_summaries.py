@@ -15,7 +15,6 @@ from trueup.errors import (
     TrueupWarning,
     UndefinedMetricError,
 )
-from trueup.scoring import score
 from trueup.summaries import (
     BrierSummary,
     LogLossSummary,
@@ -26,12 +25,6 @@ from trueup.summaries import (
 
 SPLITS = [CrossFit(), CrossFit(3, salt=7), HoldOut(), HoldOut(0.3), InSample()]
 SUMMARIES = [LogLossSummary, BrierSummary, SquaredErrorSummary]
-
-
-def in_memory(y_true, y_pred, **options):
-    """Evaluate rows, not points; only for fewer rows than are summarised by default."""
-    assert len(y_true) <= 5_000
-    return evaluate(y_true, y_pred, **options)
 
 
 def assert_equal_evaluations(got, expected, tolerance=1e-12):
@@ -69,7 +62,7 @@ def test_uneven_partitions_in_any_order_equal_the_rows(kind, split, weighted, dr
         else:
             part.merge(summary)
             summary = part
-    expected = in_memory(
+    expected = evaluate(
         y_true,
         y_pred,
         loss=kind.loss.name,
@@ -107,7 +100,7 @@ def test_squared_error_keeps_a_small_spread_around_a_large_mean(rng):
     summary = SquaredErrorSummary()
     for rows in np.array_split(np.arange(4_000), 7):
         summary.update(y_true[rows], y_pred[rows])
-    expected = in_memory(y_true, y_pred, loss="mean_squared_error")
+    expected = evaluate(y_true, y_pred, loss="mean_squared_error")
     assert summary.compute().calibrated == pytest.approx(expected.calibrated, rel=1e-8)
 
 
@@ -132,15 +125,11 @@ def test_positions_go_on_from_batch_to_batch(draw):
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_long_input_is_evaluated_by_points_with_the_result_of_rows(threads, draw):
+def test_long_input_is_evaluated_by_points_with_the_result_of_rows(threads, draw, monkeypatch):
     y_true, logit, weight = draw(120_000)
-    from trueup.calibrated import _sample
-    from trueup.inputs import read_rows
-    from trueup.row_hash import rows_fingerprint
-
-    rows = read_rows(y_true, expit(logit), loss="log_loss", sample_weight=weight)
-    fingerprint = rows_fingerprint(rows.row_id, rows.y_true, rows.weight)
-    expected = score(_sample(rows, CrossFit()), CrossFit(), fingerprint, {})
+    expected = evaluate(y_true, expit(logit), sample_weight=weight)
+    monkeypatch.setattr("trueup.calibrated._LONG", 1_000)
+    monkeypatch.delattr("trueup.calibrated.read_rows")  # rows are not read as a whole
     got = evaluate(y_true, expit(logit), sample_weight=weight, threads=threads)
     assert_equal_evaluations(got, expected)
 
@@ -221,7 +210,7 @@ def test_a_refused_batch_changes_nothing(draw):
     assert summary.to_bytes() == before
 
 
-def test_zero_weights_in_one_block_are_no_error(draw):
+def test_zero_weights_in_one_block_are_no_error(draw, evaluate_by_points):
     y_true, logit, weight = draw(40_000)
     weight[:20_000] = 0.0
     got = evaluate(y_true, y_logit=logit, sample_weight=weight, split=InSample())
@@ -230,7 +219,7 @@ def test_zero_weights_in_one_block_are_no_error(draw):
     assert got.standard_errors.vanilla == pytest.approx(expected.standard_errors.vanilla, abs=1e-12)
 
 
-def test_one_warning_counts_the_certain_predictions_of_all_blocks(draw):
+def test_one_warning_counts_the_certain_predictions_of_all_blocks(draw, evaluate_by_points):
     y_true, logit, _ = draw(60_000)
     y_pred = expit(logit).astype(np.float32)
     y_pred[::1_000] = 1.0
@@ -266,7 +255,7 @@ def test_rolling_and_losses_without_a_summary_are_refused():
         summary_of("poisson_deviance", CrossFit())
 
 
-def test_too_few_rows_of_a_class_are_refused_as_in_memory():
+def test_too_few_rows_of_a_class_are_refused_as_evaluate():
     y_true, y_pred = np.r_[np.ones(5), np.zeros(995)], np.full(1_000, 0.1)
     summary = LogLossSummary(HoldOut(0.5))
     summary.update(y_true, y_pred)
