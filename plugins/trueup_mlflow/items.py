@@ -234,7 +234,7 @@ def _field_values(evaluation: Evaluation, prefix: str) -> dict[str, float]:
         field_key(kind, name, prefix): measured[kind]
         for name, measured in ((name, cal.to_dict()) for name, cal in evaluation.fields.items())
         for kind in ("ece", "rce", "floor")
-        if kind in measured
+        if measured.get(kind) is not None
     }
 
 

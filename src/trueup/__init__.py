@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from trueup.fields import expected_calibration_error as expected_calibration_error
     from trueup.fields import field_calibration as field_calibration
     from trueup.fields import field_calibration_error as field_calibration_error
+    from trueup.files import evaluate_files as evaluate_files
     from trueup.losses import Loss as Loss
     from trueup.splits import CrossFit as CrossFit
     from trueup.splits import HoldOut as HoldOut
@@ -54,6 +55,7 @@ _NAMES_OF = {
         "field_calibration",
         "field_calibration_error",
     ),
+    "files": ("evaluate_files",),
     "losses": ("Loss",),
     "splits": ("CrossFit", "HoldOut", "InSample", "Rolling", "Split"),
 }

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup._kernels import engine
 from trueup.errors import InvalidInputError
 from trueup.inputs import column
 from trueup.losses import FloatArray
@@ -117,6 +118,15 @@ def _level_name(level: object) -> str:
 
 
 @dataclass(frozen=True)
+class CellSums:
+    """Sums over the rows of each level: weights, w label and w probability, each of shape (k,)."""
+
+    total: FloatArray
+    label_sum: FloatArray
+    proba_sum: FloatArray
+
+
+@dataclass(frozen=True)
 class Cells:
     """Rows of binary predictions, grouped by the level of a field.
 
@@ -138,25 +148,31 @@ class Cells:
         k = len(self.levels.names)
         return np.bincount(self.levels.codes, weights=values, minlength=k).astype(np.float64)
 
-    @cached_property
+    @property
     def count(self) -> NDArray[np.intp]:
         """Rows of each cell."""
-        return np.bincount(self.levels.codes, minlength=len(self.levels.names))
+        return self._table[:, 3].astype(np.intp)
 
-    @cached_property
+    @property
     def total(self) -> FloatArray:
         """Weight of each cell."""
-        return self.sums(self.weight)
+        return self._table[:, 0]
 
-    @cached_property
+    @property
     def label_sum(self) -> FloatArray:
         """Weighted sum of labels."""
-        return self.sums(self.weight * self.y_true)
+        return self._table[:, 1]
 
-    @cached_property
+    @property
     def proba_sum(self) -> FloatArray:
         """Weighted sum of probabilities."""
-        return self.sums(self.weight * self.y_proba)
+        return self._table[:, 2]
+
+    @cached_property
+    def _table(self) -> FloatArray:
+        codes, table = self.levels.codes, np.zeros((len(self.levels.names), 4))
+        engine(len(codes)).add_cells(codes, self.y_true, self.y_proba, self.weight, table)
+        return table
 
     @cached_property
     def variance(self) -> FloatArray:
