@@ -121,8 +121,8 @@ def _evaluate(
     )
 
 
-def _fields(dataset: Any, names: Sequence[str]) -> dict[str, Any]:
-    return dict(zip(names, _columns(dataset, names), strict=True))
+def _fields(dataset: Any, names: Sequence[str]) -> dict[str, Any] | None:
+    return dict(zip(names, _columns(dataset, names), strict=True)) or None
 
 
 def _columns(dataset: Any, names: Sequence[str]) -> list[Any]:
