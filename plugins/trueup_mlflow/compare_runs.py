@@ -197,6 +197,6 @@ def _log(
         arm: {run.seed: run.value(metric) for run in runs if math.isfinite(run.value(metric))}
         for arm, runs in arms.named().items()
     }
-    writer.log_figure(comparison_figure(comparison, values, metric), FIGURE_FILE, metric)
+    writer.log_figure(lambda: comparison_figure(comparison, values, metric), FIGURE_FILE, metric)
     client.set_terminated(run_id)
     return run_id

@@ -367,8 +367,12 @@ def _read_times(times: Any, n: int) -> NDArray[Any]:
 
 
 def _caller_level() -> int:
-    """Return the stack level of the first frame outside of trueup, for a warning raised here."""
+    """Return the stack level of the first frame outside of trueup and its plugins."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("trueup."):
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
         level, frame = level + 1, frame.f_back
     return level
+
+
+def _is_ours(module: str) -> bool:
+    return module.startswith(("trueup.", "trueup_"))
