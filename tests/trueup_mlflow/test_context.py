@@ -150,22 +150,6 @@ def test_seed_seeds_random_numpy_and_torch_where_autologging_is_on():
     assert not set(draw(TRUEUP_SEED="3")) & set(first)
 
 
-def test_context_loads_the_standard_library_only_beyond_mlflow():
-    done = python(
-        """
-        import mlflow.tracking.context.abstract_context
-        import sys
-        before = set(sys.modules) - {name for name in sys.modules if name.startswith("trueup")}
-        for name in [name for name in sys.modules if name.startswith("trueup")]:
-            del sys.modules[name]
-        import trueup_mlflow.context
-        new = {name.partition(".")[0] for name in set(sys.modules) - before}
-        print(sorted(new - set(sys.stdlib_module_names)))
-        """
-    )
-    assert done.stdout.strip() == "['trueup_mlflow']", done.stderr
-
-
 def test_switched_off_nothing_is_loaded_or_hooked():
     done = python(
         """
