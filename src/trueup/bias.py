@@ -61,7 +61,9 @@ def solve_logit_shift(
     leaves the bracket is replaced by bisection. Where more than half of the labels are
     positive the mirrored problem is solved, so that no digit is lost in ``1 - mean``.
     """
-    base_rate = float(y_true.mean() if weight is None else weight @ y_true / weight.sum())
+    base_rate = float(
+        y_true.sum() / len(y_true) if weight is None else weight @ y_true / weight.sum()
+    )
     if not 0.0 < base_rate < 1.0:
         raise UndefinedMetricError(
             f"y_true must hold both classes where the bias is fitted; got a mean of {base_rate:g}. "

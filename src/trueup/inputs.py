@@ -284,6 +284,8 @@ def _notice_saturation(array: NDArray[Any], notices: Notices) -> None:
 
 
 def _check_prediction(array: NDArray[Any], loss: Loss, notices: Notices) -> FloatArray:
+    if loss.task == "binary" and _are_certainly_probabilities(array):
+        return array.astype(np.float64, copy=False)
     prediction = _floats(array, "y_pred")
     if loss.task in ("binary", "multiclass"):
         check = _check_binary if loss.task == "binary" else _check_row_sums
@@ -297,6 +299,13 @@ def _check_prediction(array: NDArray[Any], loss: Loss, notices: Notices) -> Floa
             prediction <= 0.0, prediction, "y_pred must be positive", "Predict a positive rate."
         )
     return prediction
+
+
+def _are_certainly_probabilities(array: NDArray[Any]) -> bool:
+    """Tell by the extremes alone that there is nothing to refuse or to notice; NaN fails too."""
+    if array.ndim != 1 or array.dtype.kind != "f":
+        return False
+    return float(array.min()) >= EPS and float(array.max()) <= 1.0 - EPS
 
 
 def _check_binary(probability: FloatArray, name: str) -> FloatArray:
@@ -381,13 +390,11 @@ def _binary_labels(raw: NDArray[Any], labels: Sequence[Any] | None) -> FloatArra
             f"y_true must be 0 and 1, or labels must name the classes; got dtype {raw.dtype}. "
             "Pass labels=[negative, positive]."
         )
-    floats = _floats(raw, "y_true")
-    _refuse(
-        (floats != 0.0) & (floats != 1.0),
-        floats,
-        "y_true must be 0 or 1",
-        "Pass labels=[negative, positive] for other names.",
-    )
+    floats = raw.astype(np.float64, copy=False)
+    valid = (floats == 0.0) | (floats == 1.0)
+    if not valid.all():
+        fix = "Pass labels=[negative, positive] for other names."
+        _refuse(~valid, _floats(raw, "y_true"), "y_true must be 0 or 1", fix)
     return floats
 
 

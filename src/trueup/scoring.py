@@ -139,7 +139,7 @@ def _require_scored_rows(scored: NDArray[np.bool_], weight: FloatArray | None) -
 
 
 def _mean(values: FloatArray, weight: FloatArray | None) -> float:
-    return float(values.mean() if weight is None else weight @ values / weight.sum())
+    return float(values.sum() / len(values) if weight is None else weight @ values / weight.sum())
 
 
 def _standard_error(

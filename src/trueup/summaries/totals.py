@@ -29,8 +29,12 @@ class RowTotals:
 
     def add(self, rows: Rows, groups: GroupArray, kernels: Engine) -> None:
         """Add a block of rows."""
-        self.row_counts += np.bincount(groups, minlength=len(self.row_counts))
-        self.support += rows.support(groups, len(self.row_counts))
+        n_groups = len(self.row_counts)
+        support = rows.support(groups, n_groups)
+        self.support += support
+        self.row_counts += (
+            support.sum(axis=1) if rows.weight is None else np.bincount(groups, minlength=n_groups)
+        )
         low, high = kernels.hash_sums(rows.row_id, rows.y_true, rows.weight)
         self.fingerprint = (self.fingerprint + low + (high << 64)) % FINGERPRINT_MODULUS
 
