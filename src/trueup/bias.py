@@ -64,7 +64,7 @@ def solve_logit_shift(
     if not 0.0 < base_rate < 1.0:
         raise UndefinedMetricError(
             f"y_true must hold both classes where the bias is fitted; got a mean of {base_rate:g}. "
-            "Use more rows or split=InSample()."
+            "Use more rows, or split=InSample() if all rows do."
         )
     if base_rate > 0.5:
         mirrored = solve_logit_shift(-logit, 1.0 - y_true, weight)
@@ -134,7 +134,7 @@ def solve_softmax_shift(
         raise UndefinedMetricError(
             "y_true must hold every class where the bias is fitted; "
             f"got no row of class {missing}. "
-            "Use more rows or split=InSample()."
+            "Use more rows, or split=InSample() if all rows do."
         )
     improve = _newton_step if n_classes <= _NEWTON_CLASSES else _scaling_step
     bias = np.zeros(n_classes)

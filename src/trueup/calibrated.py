@@ -101,6 +101,11 @@ def evaluate(
         times=times,
         sample_weight=sample_weight,
     )
+    if not isinstance(split, Split):
+        raise InvalidInputError(
+            f"split must be a Split; got {split!r}. "
+            "Pass CrossFit(), HoldOut(), Rolling(period) or InSample()."
+        )
     groups = split.groups(rows.row_id, rows.times)
     parts = tuple(split.parts(int(groups.max()) + 1))
     biases = tuple(_fit_bias(rows, np.isin(groups, part.fitted_on), split) for part in parts)
@@ -116,7 +121,7 @@ def evaluate(
             vanilla=_standard_error(vanilla, rows.weight),
             calibrated=_standard_error(corrected[scored], _take(rows.weight, scored)),
         ),
-        fields=_field_calibrations(rows, fields or {}),
+        fields={} if fields is None else _field_calibrations(rows, fields),
         n=len(rows.y_true),
         n_scored=int(scored.sum()),
         fingerprint=f"{rows_fingerprint(rows.row_id, rows.y_true, rows.weight):032x}:{split!r}",
@@ -187,6 +192,8 @@ def calibrated_poisson_deviance(y_true: Any, y_pred: Any, **options: Any) -> flo
 
 
 def _fit_bias(rows: Rows, in_bias: NDArray[np.bool_], split: Split) -> FloatArray:
+    if rows.weight is not None:
+        in_bias = in_bias & (rows.weight > 0.0)  # a row of weight zero is a row that is not there
     y_true, weight = rows.y_true[in_bias], _take(rows.weight, in_bias)
     _require_classes(y_true, rows, split)
     return rows.loss.fit_bias(y_true, rows.margin[in_bias], weight)
@@ -202,11 +209,11 @@ def _require_classes(y_true: FloatArray, rows: Rows, split: Split) -> None:
             raise UndefinedMetricError(
                 f"y_true must hold at least {split.min_class_count} rows of each class where "
                 f"{split!r} fits the bias; got {counts[rarest]} of class {rarest}. "
-                "Use more rows or split=InSample()."
+                "Use more rows, or split=InSample() if all rows together hold enough."
             )
     elif len(y_true) == 0:
         raise UndefinedMetricError(
-            f"{split!r} must leave rows to fit the bias on; got none. "
+            f"split must leave rows to fit the bias on; got none with {split!r}. "
             "Use more rows or split=InSample()."
         )
 
@@ -223,7 +230,7 @@ def _score(
         corrected[mine] = rows.loss.values(
             rows.y_true[mine], rows.loss.correct(rows.margin[mine], bias)
         )
-    if not scored.any():
+    if not np.any(scored if rows.weight is None else rows.weight[scored]):
         raise UndefinedMetricError(
             "split must leave rows to score; got none. Use more rows or split=InSample()."
         )
@@ -236,10 +243,10 @@ def _mean(values: FloatArray, weight: FloatArray | None) -> float:
 
 def _standard_error(values: FloatArray, weight: FloatArray | None) -> float:
     """Return the linearised standard error of a (weighted) mean; nan for a single row."""
-    n = len(values)
+    weight = np.ones(len(values)) if weight is None else weight
+    n = int(np.count_nonzero(weight))
     if n < 2:
         return float("nan")
-    weight = np.ones(n) if weight is None else weight
     residual = weight * (values - np.average(values, weights=weight))
     return float(np.sqrt(residual @ residual * n / (n - 1)) / weight.sum())
 
@@ -261,7 +268,12 @@ def _n_columns(rows: Rows) -> int:
 
 
 def _field_calibrations(rows: Rows, fields: Mapping[str, Any]) -> dict[str, FieldCalibration]:
-    if fields and rows.loss.task != "binary":
+    if not hasattr(fields, "items"):
+        raise InvalidInputError(
+            f"fields must be a mapping of name to column; got {type(fields).__name__}. "
+            "Pass a dict or a data frame."
+        )
+    if rows.loss.task != "binary":
         raise InvalidInputError(
             f"fields must go with a loss of binary probabilities; got loss {rows.loss.name!r}. "
             "Drop fields."

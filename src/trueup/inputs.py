@@ -6,18 +6,21 @@ ways is an error that says how to say it.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError, TrueupWarning, UndefinedMetricError
-from trueup.losses import FloatArray, Loss, SoftmaxLogLoss, get_loss
+from trueup.losses import EPS, FloatArray, Loss, SoftmaxLogLoss, get_loss
 from trueup.row_hash import UInt64Array, row_ids
 
+_SATURATING_LOGIT = {np.dtype(np.float32): 16.6, np.dtype(np.float16): 7.6}
 _ROW_SUM_TOLERANCE = 1e-5  # float32 softmax outputs are off by about 1e-7 for each class
 
 
@@ -108,7 +111,7 @@ def column(values: Any, name: str) -> NDArray[Any]:
     InvalidInputError
         If the values have another number of dimensions; (n, 1) is taken as (n,).
     """
-    array = _as_array(values)
+    array = _as_array(values, name)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -138,7 +141,7 @@ def read_weight(sample_weight: Any, n: int) -> FloatArray | None:
 
 def read_probabilities(y_proba: Any) -> FloatArray:
     """Return the probability of the positive class, shape (n,), checked to be in [0, 1]."""
-    return _check_binary(_floats(_as_array(y_proba), "y_proba"), "y_proba")
+    return _check_binary(_floats(_as_array(y_proba, "y_proba"), "y_proba"), "y_proba")
 
 
 def read_binary_labels(y_true: Any, labels: Sequence[Any] | None = None) -> FloatArray:
@@ -146,20 +149,29 @@ def read_binary_labels(y_true: Any, labels: Sequence[Any] | None = None) -> Floa
     return _binary_labels(column(y_true, "y_true"), labels)
 
 
-def _as_array(values: Any) -> NDArray[Any]:
+def _as_array(values: Any, name: str) -> NDArray[Any]:
     if hasattr(values, "detach"):  # a torch tensor, perhaps on a GPU or with a gradient
         values = values.detach().cpu()
-    return np.asarray(values)
+        values = values.float() if str(values.dtype) == "torch.bfloat16" else values
+    if np.ma.is_masked(values):
+        raise InvalidInputError(
+            f"{name} must not hold masked values; got some. Drop or fill the rows."
+        )
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InvalidInputError(
+            f"{name} must have rows of equal length; got a ragged list ({error}). Pass an array."
+        ) from None
 
 
 def _floats(array: NDArray[Any], name: str) -> FloatArray:
+    if array.dtype.kind == "O" and all(isinstance(value, Number) for value in array.flat):
+        array = array.astype(np.float64)  # Decimal, Fraction, Python numbers
     if array.dtype.kind not in "fiub":
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError):
-            raise InvalidInputError(
-                f"{name} must be numbers; got dtype {array.dtype}. Convert the column to floats."
-            ) from None
+        raise InvalidInputError(
+            f"{name} must be numbers; got dtype {array.dtype}. Convert the column to floats."
+        )
     floats = array.astype(np.float64, copy=False)
     _refuse(~np.isfinite(floats), floats, f"{name} must be finite", "Drop or fix the row.")
     return floats
@@ -172,7 +184,7 @@ def _refuse(bad: NDArray[np.bool_], values: NDArray[Any], rule: str, fix: str) -
         raise InvalidInputError(f"{rule}; got {values[index]} at index {where}. {fix}")
 
 
-def _read_prediction(y_pred: Any, y_logit: Any) -> FloatArray:
+def _read_prediction(y_pred: Any, y_logit: Any) -> NDArray[Any]:
     if (y_pred is None) == (y_logit is None):
         got = "neither" if y_pred is None else "both"
         raise InvalidInputError(
@@ -180,35 +192,35 @@ def _read_prediction(y_pred: Any, y_logit: Any) -> FloatArray:
             "Pass exactly one of the two."
         )
     name, values = ("y_pred", y_pred) if y_logit is None else ("y_logit", y_logit)
-    array = _as_array(values)
+    array = _as_array(values, name)
     if array.ndim not in (1, 2):
         raise InvalidInputError(
             f"{name} must have one or two dimensions; got shape {array.shape}. "
             "Pass one row of predictions for each row."
         )
-    if array.dtype == np.float32 and y_logit is None:
-        _warn_of_saturation(array)
-    return _floats(array, name)
+    return array
 
 
-def _warn_of_saturation(array: NDArray[np.float32]) -> None:
+def _warn_of_saturation(array: NDArray[Any]) -> None:
     saturated = int(((array == 1.0).any(axis=1) if array.ndim == 2 else array == 1.0).sum())
-    if saturated:
+    if saturated and array.dtype in _SATURATING_LOGIT:
         warnings.warn(
-            f"{saturated} float32 predictions are exactly 1.0: float32 probabilities saturate at a "
-            "logit of 16.6. Pass y_logit, or float64 probabilities.",
+            f"{saturated} {array.dtype} predictions are exactly 1.0: {array.dtype} probabilities "
+            f"saturate at a logit of {_SATURATING_LOGIT[array.dtype]}. "
+            "Pass y_logit, or float64 probabilities.",
             TrueupWarning,
             stacklevel=_caller_level(),
         )
 
 
-def _check_prediction(prediction: FloatArray, loss: Loss) -> FloatArray:
-    if loss.task == "binary":
-        prediction = _check_binary(prediction, "y_pred")
-        _warn_of_clipping(int(((prediction == 0.0) | (prediction == 1.0)).sum()))
+def _check_prediction(array: NDArray[Any], loss: Loss) -> FloatArray:
+    prediction = _floats(array, "y_pred")
+    if loss.task in ("binary", "multiclass"):
+        check = _check_binary if loss.task == "binary" else _check_row_sums
+        prediction = check(prediction, "y_pred")
+        _warn_of_saturation(array)
+        _warn_of_clipping(prediction)
         return prediction
-    if loss.task == "multiclass":
-        return _check_row_sums(prediction, "y_pred")
     prediction = column(prediction, "y_pred")
     if loss.task == "counts":
         _refuse(
@@ -247,19 +259,24 @@ def _check_row_sums(probability: FloatArray, name: str) -> FloatArray:
     return probability
 
 
-def _warn_of_clipping(n_clipped: int) -> None:
+def _warn_of_clipping(probability: FloatArray) -> None:
+    certain = (probability < EPS) | (probability > 1.0 - EPS)
+    n_clipped = int((certain.any(axis=1) if certain.ndim == 2 else certain).sum())
     if n_clipped:
         warnings.warn(
-            f"{n_clipped} predictions are exactly 0 or 1; "
-            "the logarithm is clipped at float64's eps.",
+            f"{n_clipped} predictions are 0 or 1, or closer to it than float64's eps; "
+            "the logarithm is clipped at eps.",
             TrueupWarning,
             stacklevel=_caller_level(),
         )
 
 
-def _check_logit(logit: FloatArray, loss: Loss) -> FloatArray:
+def _check_logit(array: NDArray[Any], loss: Loss) -> FloatArray:
+    logit = _floats(array, "y_logit")
     if loss.task == "multiclass":
         return logit
+    if loss.task == "binary" and logit.ndim == 2 and logit.shape[1] == 2:
+        return np.asarray(logit[:, 1] - logit[:, 0])
     if loss.task == "binary":
         return column(logit, "y_logit")
     raise InvalidInputError(
@@ -267,7 +284,7 @@ def _check_logit(logit: FloatArray, loss: Loss) -> FloatArray:
     )
 
 
-def _n_columns(prediction: FloatArray) -> int:
+def _n_columns(prediction: NDArray[Any]) -> int:
     return prediction.shape[1] if prediction.ndim == 2 else 1
 
 
@@ -313,7 +330,15 @@ def _binary_labels(raw: NDArray[Any], labels: Sequence[Any] | None) -> FloatArra
 
 
 def _class_indices(raw: NDArray[Any], labels: Sequence[Any] | None, n_classes: int) -> FloatArray:
-    names = np.unique(raw) if labels is None else np.asarray(labels)
+    try:
+        names = np.unique(raw) if labels is None else np.asarray(labels)
+        order = np.argsort(names)
+        position = np.searchsorted(names, raw, sorter=order)
+    except TypeError:
+        raise InvalidInputError(
+            "y_true must hold labels of one type without missing ones; "
+            f"got dtype {raw.dtype}. Drop or fix the rows."
+        ) from None
     if len(names) != n_classes or len(np.unique(names)) != n_classes:
         source = "distinct values of y_true" if labels is None else "labels"
         raise InvalidInputError(
@@ -321,9 +346,7 @@ def _class_indices(raw: NDArray[Any], labels: Sequence[Any] | None, n_classes: i
             f"got {len(names)}. "
             "Pass labels= with each class once, in the order of the columns."
         )
-    order = np.argsort(names)
-    position = np.clip(np.searchsorted(names, raw, sorter=order), 0, n_classes - 1)
-    index = order[position]
+    index = order[np.clip(position, 0, n_classes - 1)]
     _refuse(names[index] != raw, raw, f"y_true must be one of {names.tolist()}", "Fix labels=.")
     return index.astype(np.float64)
 
@@ -344,10 +367,12 @@ def _read_times(times: Any, n: int) -> NDArray[Any]:
 
 
 def _caller_level() -> int:
-    """Return the stack level of the first frame outside of trueup, for a warning raised here."""
-    import sys
-
+    """Return the stack level of the first frame outside of trueup and its plugins."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("trueup."):
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
         level, frame = level + 1, frame.f_back
     return level
+
+
+def _is_ours(module: str) -> bool:
+    return module.startswith(("trueup.", "trueup_"))

@@ -55,7 +55,7 @@ def row_ids(row_id: Any, n: int) -> UInt64Array:
         )
     if ids.dtype.kind in "iu":
         return ids.astype(np.uint64)
-    if ids.dtype.kind in "OUST" and all(isinstance(value, str) for value in ids.tolist()):
+    if ids.dtype.kind in "OUT" and all(isinstance(value, str) for value in ids.tolist()):
         return _hash_strings(ids)
     raise InvalidInputError(
         f"row_id must be integers or strings; got dtype {ids.dtype}. Convert the ids to strings."

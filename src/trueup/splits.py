@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -64,8 +65,8 @@ class CrossFit(Split):
     salt: int = 0
 
     def __post_init__(self) -> None:
-        _check_integer("folds", self.folds, minimum=2)
-        _check_integer("salt", self.salt)
+        _set(self, "folds", _integer("folds", self.folds, minimum=2))
+        _set(self, "salt", _integer("salt", self.salt))
 
     def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
         return (salted_hash(row_id, self.salt) % np.uint64(self.folds)).astype(np.intp)
@@ -93,11 +94,12 @@ class HoldOut(Split):
     min_class_count = 10
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.bias_fraction < 1.0:
+        if not (isinstance(self.bias_fraction, Real) and 0.0 < self.bias_fraction < 1.0):
             raise InvalidInputError(
                 f"bias_fraction must be in (0, 1); got {self.bias_fraction!r}. The paper uses 0.1."
             )
-        _check_integer("salt", self.salt)
+        _set(self, "bias_fraction", float(self.bias_fraction))
+        _set(self, "salt", _integer("salt", self.salt))
 
     def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
         limit = np.uint64(int(self.bias_fraction * 2.0**64))
@@ -139,11 +141,13 @@ class Rolling(Split):
     def __post_init__(self) -> None:
         if self.period == "month":
             return
-        if isinstance(self.period, str) or not self.period > 0:
+        if not (isinstance(self.period, Real) and self.period > 0):
             raise InvalidInputError(
                 f'period must be a positive number or "month"; got {self.period!r}. '
                 "Give the number of units of times in a period."
             )
+        period = float(self.period)
+        _set(self, "period", int(period) if period.is_integer() else period)
 
     def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
         if times is None:
@@ -177,10 +181,16 @@ class Rolling(Split):
         return np.asarray(np.floor(elapsed / self.period), dtype=np.float64)
 
 
-def _check_integer(name: str, value: object, minimum: int | None = None) -> None:
+def _set(split: Split, name: str, value: object) -> None:
+    """Store a plain Python number, so that equal splits have equal reprs and fingerprints."""
+    object.__setattr__(split, name, value)
+
+
+def _integer(name: str, value: object, minimum: int | None = None) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise InvalidInputError(f"{name} must be an integer; got {value!r}. Pass a whole number.")
     if minimum is not None and value < minimum:
         raise InvalidInputError(
             f"{name} must be at least {minimum}; got {value!r}. Pass a larger number."
         )
+    return int(value)
