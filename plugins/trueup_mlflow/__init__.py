@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from trueup_mlflow.compare_runs import compare_runs as compare_runs
     from trueup_mlflow.log_evaluation import log_evaluation as log_evaluation
     from trueup_mlflow.log_predictions import log_predictions as log_predictions
+    from trueup_mlflow.log_study import log_study as log_study
 
 _HOME = {
     "autolog": "autolog",
@@ -24,6 +25,7 @@ _HOME = {
     "compare_runs": "compare_runs",
     "log_evaluation": "log_evaluation",
     "log_predictions": "log_predictions",
+    "log_study": "log_study",
 }
 
 __all__ = sorted(_HOME)

@@ -22,6 +22,7 @@ COMMANDS = {
     "backfill": _Entry("backfill", "Log the metrics of predictions stored in finished runs."),
     "compare": _Entry("compare", "Decide whether one pipeline beats another, over seeds."),
     "evaluate": _Entry("evaluate", "Score the predictions of files, vanilla and calibrated."),
+    "tune": _Entry("tune", "Tune hyper-parameters on the calibrated metric, over seeds."),
 }
 
 
