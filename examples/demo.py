@@ -30,11 +30,11 @@ from click_model import (
 )
 from mlflow.tracking import MlflowClient
 from tqdm import tqdm
-from trueup_mlflow.figures import reliability_diagram, seed_distributions
 
 from trueup import Evaluation
 from trueup.comparison import metric_accuracy, variance_reduction
 from trueup_mlflow import log_evaluation
+from trueup_mlflow.figures import reliability_diagram, seed_distributions
 from trueup_mlflow.seeds import log_seed_summary
 
 STORE = "sqlite:///mlflow.db"

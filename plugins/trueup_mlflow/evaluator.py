@@ -77,6 +77,7 @@ class TrueupEvaluator(ModelEvaluator):
         for key, loss in keys.items():
             try:
                 evaluation = _evaluate(predicted, loss, dataset, config)
+                config.pop("fields", None)  # their calibration is the same for each loss
                 metrics |= _log(run_id, evaluation, key, dataset, model_id)
             except Exception as failure:
                 writer.skip(key, describe(failure))

@@ -20,6 +20,10 @@ SPLIT_TAG = "trueup.split"
 VERSION_TAG = "trueup.version"
 ROLE_TAG = "trueup.role"
 SEED_TAG = "trueup.seed"
+STUDY_TAG = "trueup.study"
+TRIAL_TAG = "trueup.trial"
+STATUS_TAG = "trueup.status"
+STUDY_ROLE = "study"
 SEED_PARENT_ROLE = "seed_parent"
 COMPARISON_ROLE = "comparison"
 ARTIFACT_FOLDER = "trueup"
@@ -93,7 +97,7 @@ def field_key(kind: str, name: str, prefix: str = "") -> str:
 
     Characters that MLflow refuses in a key become ``_``.
     """
-    return _NOT_IN_KEY.sub("_", f"{prefix}field_{kind}_{name}")[:MAX_KEY_LENGTH]
+    return _legal(f"{prefix}field_{kind}_{name}")
 
 
 def fingerprint_tag(key: str) -> str:
@@ -102,8 +106,8 @@ def fingerprint_tag(key: str) -> str:
 
 
 def skipped_tag(key: str) -> str:
-    """Return the tag that says why a key has no value."""
-    return f"trueup.skipped.{key}"
+    """Return the tag that says why a key has no value; legal even where the key is not."""
+    return _legal(f"trueup.skipped.{key}")
 
 
 def evaluation_items(
@@ -188,6 +192,10 @@ def seed_items(key: str, values: Sequence[float], *, confidence_level: float = 0
                 f"{key}_high": mean + margin,
             }
     return _finite(key, metrics)
+
+
+def _legal(key: str) -> str:
+    return _NOT_IN_KEY.sub("_", key)[:MAX_KEY_LENGTH]
 
 
 def _rooted(value: float, root: bool) -> float:

@@ -10,8 +10,8 @@ from scipy.special import expit
 
 from trueup.errors import InvalidInputError
 from trueup.evaluation import Evaluation
-from trueup.fields import FieldCalibration, field_calibration, require_fields
-from trueup.inputs import Rows, read_rows
+from trueup.fields import FieldCalibration, field_calibration
+from trueup.inputs import Rows, read_rows, require_fields
 from trueup.losses import Loss
 from trueup.row_hash import rows_fingerprint
 from trueup.scoring import Sample, score
@@ -100,10 +100,11 @@ def evaluate(
     if not isinstance(split, Split):
         raise InvalidInputError(
             f"split must be a Split; got {split!r}. "
-            "Pass CrossFit(), HoldOut(), Rolling or InSample()."
+            "Pass CrossFit(), HoldOut(), Rolling(period) or InSample()."
         )
     kind = summary_type(loss)
-    if kind is not None and split.n_groups is not None and _is_long(y_true, split.n_groups):
+    is_long = split.n_groups is not None and _is_long(y_true, split.n_groups)
+    if kind is not None and is_long and fields is None:  # the noise of fields needs the rows
         summary = kind(split)
         summary.update(
             y_true,
@@ -112,7 +113,6 @@ def evaluate(
             labels=labels,
             row_id=row_id,
             sample_weight=sample_weight,
-            fields=fields,
             threads=threads,
         )
         return summary.compute()

@@ -442,8 +442,26 @@ def _read_times(times: Any, n: int) -> NDArray[Any]:
 
 
 def _caller_level() -> int:
-    """Return the stack level of the first frame outside of trueup, for a warning raised here."""
+    """Return the stack level of the first frame outside of trueup and its plugins."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("trueup."):
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
         level, frame = level + 1, frame.f_back
     return level
+
+
+def _is_ours(module: str) -> bool:
+    return module.startswith(("trueup.", "trueup_"))
+
+
+def require_fields(fields: Any, loss: Loss) -> None:
+    """Refuse fields that are no mapping, or that go with a loss without probabilities."""
+    if not hasattr(fields, "items"):
+        raise InvalidInputError(
+            f"fields must be a mapping of name to column; got {type(fields).__name__}. "
+            "Pass a dict or a data frame."
+        )
+    if loss.task != "binary":
+        raise InvalidInputError(
+            f"fields must go with a loss of binary probabilities; got loss {loss.name!r}. "
+            "Drop fields."
+        )

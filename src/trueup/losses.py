@@ -34,10 +34,13 @@ class Loss(ABC):
         Key of the loss, in the words of scikit-learn.
     task : str
         Which predictions the loss takes: "binary", "multiclass", "regression" or "counts".
+    minimised_by_bias : bool
+        Whether the bias term is the one with the lowest mean loss.
     """
 
     name: ClassVar[str]
     task: ClassVar[Task]
+    minimised_by_bias: ClassVar[bool] = True
 
     @abstractmethod
     def link(self, y_pred: FloatArray) -> FloatArray:
@@ -94,6 +97,7 @@ class BrierScore(_LogitShifted):
     """
 
     name = "brier_score"
+    minimised_by_bias = False
 
     def values(self, y_true: FloatArray, margin: FloatArray) -> FloatArray:
         return np.asarray((expit(margin) - y_true) ** 2)
