@@ -8,18 +8,15 @@ from typing import Any, Literal
 import numpy as np
 
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.field_cells import Cells, CellSums, Levels, read_levels
+from trueup.field_cells import Cells, Levels, read_levels
 from trueup.field_noise import absolute_error, check_epsilon, measure_noise, relative_error
 from trueup.field_worst import FieldCells, measure_cells
 from trueup.inputs import read_binary_labels, read_probabilities, read_weight
-from trueup.losses import FloatArray, Loss
 
 
 @dataclass(frozen=True)
 class FieldCalibration:
     """Calibration error over the levels of one field, and what chance alone would score.
-
-    A summary of rows that are gone holds the errors alone: what needs the rows is then None.
 
     Attributes
     ----------
@@ -46,18 +43,18 @@ class FieldCalibration:
 
     ece: float
     rce: float
+    floor: float
+    floor_low: float
+    floor_high: float
+    rce_floor: float
+    rce_floor_low: float
+    rce_floor_high: float
+    debiased: float
+    debiased_low: float
+    debiased_high: float
     n_levels: int
+    n_discoveries: int | None
     epsilon: float
-    floor: float | None = None
-    floor_low: float | None = None
-    floor_high: float | None = None
-    rce_floor: float | None = None
-    rce_floor_low: float | None = None
-    rce_floor_high: float | None = None
-    debiased: float | None = None
-    debiased_low: float | None = None
-    debiased_high: float | None = None
-    n_discoveries: int | None = None
     cells: FieldCells | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -230,32 +227,6 @@ def expected_calibration_error(
     levels = Levels(bins, tuple(str(k) for k in range(n_bins)))
     cells = _collect(y_true, proba, levels, sample_weight, "y_proba")
     return absolute_error(cells)
-
-
-def calibration_of_sums(sums: FloatArray, *, epsilon: float = 0.01) -> FieldCalibration:
-    """Return the errors of sums of (w, w label, w proba) over levels, shape (n_levels, >= 3)."""
-    total, label_sum, proba_sum = sums[sums[:, 0] > 0.0, :3].T
-    cells = CellSums(total, label_sum, proba_sum)
-    return FieldCalibration(
-        ece=absolute_error(cells),
-        rce=relative_error(cells, epsilon),
-        n_levels=len(total),
-        epsilon=epsilon,
-    )
-
-
-def require_fields(fields: Any, loss: Loss) -> None:
-    """Refuse fields that are no mapping, or that go with a loss without probabilities."""
-    if not hasattr(fields, "items"):
-        raise InvalidInputError(
-            f"fields must be a mapping of name to column; got {type(fields).__name__}. "
-            "Pass a dict or a data frame."
-        )
-    if loss.task != "binary":
-        raise InvalidInputError(
-            f"fields must go with a loss of binary probabilities; got loss {loss.name!r}. "
-            "Drop fields."
-        )
 
 
 def _collect(y_true: Any, y_proba: Any, levels: Levels, sample_weight: Any, name: str) -> Cells:
