@@ -317,7 +317,7 @@ def _check_binary(probability: FloatArray, name: str) -> FloatArray:
 
 
 def _refuse_outside_unit(probability: FloatArray, name: str, scale: str) -> None:
-    if probability.min() < 0.0 or probability.max() > 1.0:
+    if probability.size and (probability.min() < 0.0 or probability.max() > 1.0):
         outside = (probability < 0.0) | (probability > 1.0)
         fix = f"Pass probabilities, or {scale} as y_logit."
         _refuse(outside, probability, f"{name} must be in [0, 1]", fix)
