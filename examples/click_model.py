@@ -126,7 +126,8 @@ def train(pipeline: Pipeline, seed: int) -> np.ndarray:
     flights = load_flights()
     model = ClickModel(flights.n_levels, pipeline)
     optimizer = torch.optim.Adam(model.parameters(), lr=pipeline.learning_rate, fused=True)
-    order = torch.randperm(len(flights.train.late))
+    # An own generator: the same seed means the same data order whatever the architecture drew.
+    order = torch.randperm(len(flights.train.late), generator=torch.Generator().manual_seed(seed))
     batches = order.split(pipeline.batch_size)
     for step, batch in enumerate(batches):
         if pipeline.decay:

@@ -30,11 +30,11 @@ from click_model import (
 )
 from mlflow.tracking import MlflowClient
 from tqdm import tqdm
-from trueup_mlflow.figures import reliability_diagram, seed_distributions
 
 from trueup import Evaluation
 from trueup.comparison import metric_accuracy, variance_reduction
 from trueup_mlflow import log_evaluation
+from trueup_mlflow.figures import reliability_diagram
 from trueup_mlflow.seeds import log_seed_summary
 
 STORE = "sqlite:///mlflow.db"
@@ -73,12 +73,8 @@ def main(n_seeds: int, workers: int) -> None:
     for name, seed, logit in tqdm(_train_all(jobs, workers), total=len(jobs), unit="model"):
         evaluation = _log_seed(client, experiment.experiment_id, results[name], seed, logit)
         results[name].evaluations.append(evaluation)
-        last_logit = logit
     for seeds in results.values():
         _finish_parent(client, seeds)
-    rows = load_flights().validation
-    figure = reliability_diagram(rows.late, y_logit=last_logit)
-    client.log_figure(results[name].parent_run_id, figure, "trueup/reliability.png")
     click.echo(_noise_table(results))
     click.echo(_order_table(results))
     click.echo(f"See every run:  .venv/bin/mlflow ui --backend-store-uri {STORE}")
@@ -105,14 +101,15 @@ def _log_seed(
     evaluation = log_evaluation(
         rows.late, y_logit=logit, row_id=rows.row_id, run_id=run_id, client=client
     )
+    if seed == 0:  # one diagram for each pipeline is enough
+        figure = reliability_diagram(rows.late, y_logit=logit)
+        client.log_figure(run_id, figure, "trueup/reliability.png")
     client.set_terminated(run_id)
     return evaluation
 
 
 def _finish_parent(client: MlflowClient, seeds: Seeds) -> None:
     log_seed_summary(seeds.parent_run_id, client=client)
-    figure = seed_distributions(seeds.vanilla, seeds.calibrated, metric="log_loss")
-    client.log_figure(seeds.parent_run_id, figure, "trueup/seed_distributions.png")
     client.set_terminated(seeds.parent_run_id)
 
 

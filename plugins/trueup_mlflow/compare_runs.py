@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlflow import MlflowClient
-from mlflow.entities import Metric, Param
-from mlflow.utils.time import get_current_time_millis
+from mlflow.entities import Param
 
 from trueup.comparison import Comparison, compare, order_note
 from trueup.comparison.pairing import Paired
@@ -23,7 +22,9 @@ from trueup_mlflow.comparison_items import (
     comparison_table,
     comparison_tags,
 )
+from trueup_mlflow.items import LogItems
 from trueup_mlflow.seed_runs import RunReader, experiment_ids
+from trueup_mlflow.writer import RunWriter
 
 
 @dataclass(frozen=True)
@@ -187,14 +188,15 @@ def _log(
     run = client.create_run(
         arms.candidate[0].experiment_id, tags=tags, run_name=f"compare {metric}"
     )
-    run_id, now = str(run.info.run_id), get_current_time_millis()
-    metrics = [Metric(key, value, now, 0) for key, value in comparison_metrics(comparison).items()]
-    client.log_batch(run_id, metrics, [Param(key, text) for key, text in asked.items()])
-    client.log_text(run_id, comparison_table(comparison, arms.named(), metric), TABLE_FILE)
+    run_id = str(run.info.run_id)
+    client.log_batch(run_id, params=[Param(key, text) for key, text in asked.items()])
+    writer = RunWriter(run_id, client)
+    writer.log(LogItems(metric, comparison_metrics(comparison)))
+    writer.log_text(comparison_table(comparison, arms.named(), metric), TABLE_FILE, metric)
     values = {
         arm: {run.seed: run.value(metric) for run in runs if math.isfinite(run.value(metric))}
         for arm, runs in arms.named().items()
     }
-    client.log_figure(run_id, comparison_figure(comparison, values, metric), FIGURE_FILE)
+    writer.log_figure(lambda: comparison_figure(comparison, values, metric), FIGURE_FILE, metric)
     client.set_terminated(run_id)
     return run_id

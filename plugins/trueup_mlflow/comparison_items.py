@@ -12,8 +12,8 @@ from trueup.comparison import Comparison
 from trueup_mlflow.items import COMPARISON_ROLE, ROLE_TAG, VERSION_TAG
 from trueup_mlflow.seed_runs import SeedRun
 
-TABLE_FILE = "trueup/comparison.csv"
-FIGURE_FILE = "trueup/comparison.png"
+TABLE_FILE = "comparison.csv"
+FIGURE_FILE = "comparison.png"
 
 _METRICS = {
     "difference": "difference",

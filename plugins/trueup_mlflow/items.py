@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import stdtrit
@@ -20,13 +20,19 @@ SPLIT_TAG = "trueup.split"
 VERSION_TAG = "trueup.version"
 ROLE_TAG = "trueup.role"
 SEED_TAG = "trueup.seed"
+STUDY_TAG = "trueup.study"
+TRIAL_TAG = "trueup.trial"
+STATUS_TAG = "trueup.status"
+STUDY_ROLE = "study"
 SEED_PARENT_ROLE = "seed_parent"
 COMPARISON_ROLE = "comparison"
 ARTIFACT_FOLDER = "trueup"
+MAX_KEY_LENGTH = 250
+"""MLflow's limit for the keys of metrics and tags."""
 
-_MAX_KEY_LENGTH = 250
 _MAX_REASON_LENGTH = 1000
 _MAX_CLASSES = 100  # each metric key costs a request when a model is logged
+_NOT_IN_FILE = re.compile(r"[^\w\-.]", re.ASCII)
 _NOT_IN_KEY = re.compile(r"[^\w\-. :/]", re.ASCII)
 
 
@@ -57,6 +63,10 @@ class LogItems:
         reasons = {skipped_tag(key): reason for key, reason in self.skipped.items()}
         return {**self.tags, **{tag: text[:_MAX_REASON_LENGTH] for tag, text in reasons.items()}}
 
+    def without_metrics(self) -> LogItems:
+        """Return the tags alone, where somebody else logs the metrics."""
+        return replace(self, metrics={})
+
 
 def metric_key(loss: str, prefix: str = "") -> str:
     """Return ``K`` of a loss."""
@@ -78,12 +88,17 @@ def bias_cost_key(key: str) -> str:
     return f"bias_cost_{key}"
 
 
+def is_own_key(key: str) -> bool:
+    """Return whether a key is one that trueup puts beside some ``K``."""
+    return key.startswith((calibrated_key(""), bias_term_key(""), bias_cost_key("")))
+
+
 def field_key(kind: str, name: str, prefix: str = "") -> str:
     """Return the key of the "ece", "rce" or "floor" of a field.
 
     Characters that MLflow refuses in a key become ``_``.
     """
-    return _NOT_IN_KEY.sub("_", f"{prefix}field_{kind}_{name}")[:_MAX_KEY_LENGTH]
+    return _legal(f"{prefix}field_{kind}_{name}")
 
 
 def fingerprint_tag(key: str) -> str:
@@ -92,8 +107,13 @@ def fingerprint_tag(key: str) -> str:
 
 
 def skipped_tag(key: str) -> str:
-    """Return the tag that says why a key has no value."""
-    return f"trueup.skipped.{key}"
+    """Return the tag that says why a key has no value; legal even where the key is not."""
+    return _legal(f"trueup.skipped.{key}")
+
+
+def figure_file(name: str, key: str) -> str:
+    """Return the file of a figure of ``K``, in the artifact folder."""
+    return f"{name}_{_NOT_IN_FILE.sub('_', key)}.png"
 
 
 def evaluation_items(
@@ -180,6 +200,10 @@ def seed_items(key: str, values: Sequence[float], *, confidence_level: float = 0
     return _finite(key, metrics)
 
 
+def _legal(key: str) -> str:
+    return _NOT_IN_KEY.sub("_", key)[:MAX_KEY_LENGTH]
+
+
 def _rooted(value: float, root: bool) -> float:
     return math.sqrt(value) if root else value
 
@@ -210,7 +234,7 @@ def _field_values(evaluation: Evaluation, prefix: str) -> dict[str, float]:
         field_key(kind, name, prefix): measured[kind]
         for name, measured in ((name, cal.to_dict()) for name, cal in evaluation.fields.items())
         for kind in ("ece", "rce", "floor")
-        if kind in measured
+        if measured.get(kind) is not None
     }
 
 

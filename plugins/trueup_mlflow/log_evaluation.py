@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import mlflow
 
 import trueup
 from trueup import Evaluation
 from trueup.errors import InvalidInputError
+from trueup.inputs import read_binary_labels
 from trueup.losses import get_loss
 from trueup_mlflow.failures import describe
-from trueup_mlflow.items import evaluation_items, metric_key
+from trueup_mlflow.items import evaluation_items, figure_file, metric_key
 from trueup_mlflow.writer import Point, RunWriter
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def log_evaluation(
@@ -23,6 +30,7 @@ def log_evaluation(
     model_id: str | None = None,
     dataset: Any = None,
     client: Any = None,
+    figures: bool = False,
     **options: Any,
 ) -> Evaluation | None:
     """Evaluate predictions and log the result to a run with one request.
@@ -40,11 +48,14 @@ def log_evaluation(
         The run, which may be finished; by default the active run, and a new one where none is
         active.
     model_id : str, optional
-        LoggedModel that the metrics belong to; it becomes an input of the run.
+        LoggedModel that the metrics belong to, the active model by default; it becomes an input of
+        the run.
     dataset : mlflow.data.dataset.Dataset, optional
         Data set that the metrics belong to.
     client : mlflow.tracking.MlflowClient, optional
         Client of another store than the current one.
+    figures : bool, default False
+        Also log the reliability diagram of two classes, ``trueup/reliability_<K>.png``.
     **options
         Every keyword of :func:`trueup.evaluate`.
 
@@ -75,8 +86,24 @@ def log_evaluation(
         loss = get_loss(options.get("loss", "log_loss")).name
         writer.skip(metric_key(loss, prefix), describe(failure))
         return None
-    writer.log(
-        evaluation_items(evaluation, prefix=prefix),
-        Point(step=step or 0, model_id=model_id, dataset=dataset),
-    )
+    items = evaluation_items(evaluation, prefix=prefix)
+    model_id = model_id or mlflow.get_active_model_id()
+    writer.log(items, Point(step=step or 0, model_id=model_id, dataset=dataset))
+    if figures and evaluation.spec.n_classes == 2:
+        writer.log_figure(
+            lambda: _reliability(y_true, y_pred, options),
+            figure_file("reliability", items.key),
+            items.key,
+        )
     return evaluation
+
+
+def _reliability(y_true: Any, y_pred: Any, options: Mapping[str, Any]) -> Figure:
+    from trueup_mlflow.figures import reliability_diagram
+
+    return reliability_diagram(
+        read_binary_labels(y_true, options.get("labels")),
+        y_pred,
+        y_logit=options.get("y_logit"),
+        sample_weight=options.get("sample_weight"),
+    )

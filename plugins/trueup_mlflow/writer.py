@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mlflow
-from mlflow.entities import LoggedModelInput, Metric, RunTag
+from mlflow.data.dataset import Dataset
+from mlflow.entities import Dataset as DatasetEntity
+from mlflow.entities import DatasetInput, LoggedModelInput, Metric, RunTag
 from mlflow.tracking import MlflowClient
 
 from trueup_mlflow.failures import describe, warn
@@ -33,7 +35,8 @@ class Point:
     model_id : str, optional
         LoggedModel that the metrics belong to.
     dataset : mlflow.data.dataset.Dataset, optional
-        Data set that the metrics belong to; anything with ``name`` and ``digest`` will do.
+        Data set that the metrics belong to; anything with ``name`` and ``digest`` will do, but
+        only an MLflow data set becomes an input of the run.
     """
 
     step: int = 0
@@ -79,10 +82,15 @@ class RunWriter:
             key, lambda: self._client.log_artifact(self._run_id, str(path), ARTIFACT_FOLDER)
         )
 
-    def log_figure(self, figure: Figure, name: str, key: str) -> bool:
-        """Write a figure as ``trueup/<name>``."""
+    def log_text(self, text: str, name: str, key: str) -> bool:
+        """Write a text as ``trueup/<name>``."""
         path = f"{ARTIFACT_FOLDER}/{name}"
-        return self._guarded(key, lambda: self._client.log_figure(self._run_id, figure, path))
+        return self._guarded(key, lambda: self._client.log_text(self._run_id, text, path))
+
+    def log_figure(self, draw: Callable[[], Figure], name: str, key: str) -> bool:
+        """Draw a figure and write it as ``trueup/<name>``; drawing is guarded as well."""
+        path = f"{ARTIFACT_FOLDER}/{name}"
+        return self._guarded(key, lambda: self._client.log_figure(self._run_id, draw(), path))
 
     @cached_property
     def _client(self) -> Any:
@@ -96,21 +104,31 @@ class RunWriter:
         return str(run.info.run_id)
 
     def _log_batch(self, items: LogItems, point: Point) -> None:
-        if items.metrics and point.model_id is not None:
-            self._link_model(point.model_id)
+        if items.metrics and (point.model_id is not None or isinstance(point.dataset, Dataset)):
+            self._link_inputs(point)
         self._client.log_batch(
             self._run_id,
             metrics=_metrics(items, point, self._run_id),
             tags=[RunTag(tag, value) for tag, value in items.all_tags.items()],
         )
 
-    def _link_model(self, model_id: str) -> None:
-        """Make the model an input of the run, as ``mlflow.log_metrics`` does."""
+    def _link_inputs(self, point: Point) -> None:
+        """Make model and data set inputs of the run, as ``mlflow.log_metrics`` does."""
         run = self._client.get_run(self._run_id)
-        inputs = run.inputs.model_inputs if run.inputs else []
-        outputs = run.outputs.model_outputs if run.outputs else []
-        if model_id not in {model.model_id for model in (*inputs, *outputs)}:
-            self._client.log_inputs(self._run_id, models=[LoggedModelInput(model_id=model_id)])
+        models = [*run.inputs.model_inputs, *run.outputs.model_outputs]
+        datasets = [entry.dataset for entry in run.inputs.dataset_inputs]
+        new_models = [
+            LoggedModelInput(model_id)
+            for model_id in ([] if point.model_id is None else [point.model_id])
+            if model_id not in {model.model_id for model in models}
+        ]
+        new_datasets = [
+            DatasetInput(_dataset_entity(dataset))
+            for dataset in ([point.dataset] if isinstance(point.dataset, Dataset) else [])
+            if (dataset.name, dataset.digest) not in {(d.name, d.digest) for d in datasets}
+        ]
+        if new_models or new_datasets:
+            self._client.log_inputs(self._run_id, models=new_models, datasets=new_datasets)
 
     def _guarded(self, key: str, write: Callable[[], object]) -> bool:
         try:
@@ -146,3 +164,9 @@ def _metrics(items: LogItems, point: Point, run_id: str) -> list[Metric]:
         )
         for key, value in items.metrics.items()
     ]
+
+
+def _dataset_entity(dataset: Dataset) -> DatasetEntity:
+    content = dataset.to_dict()
+    names = ("name", "digest", "source_type", "source", "schema", "profile")
+    return DatasetEntity(**{name: content.get(name) for name in names})

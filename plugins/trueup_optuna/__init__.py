@@ -1,1 +1,53 @@
-"""Trueup for Optuna."""
+"""Trueup for Optuna: tune on the calibrated metric, over seeds, with a stated error rate.
+
+Each public name is imported when it is first used, so that ``import trueup_optuna`` loads nothing
+else.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trueup_optuna.confirmation import Confirmation as Confirmation
+    from trueup_optuna.confirmation import confirm as confirm
+    from trueup_optuna.final_race import RaceTable as RaceTable
+    from trueup_optuna.final_race import finals as finals
+    from trueup_optuna.heartbeat import recover_stale as recover_stale
+    from trueup_optuna.objective import SeedObjective as SeedObjective
+    from trueup_optuna.pruner import SeedRacePruner as SeedRacePruner
+    from trueup_optuna.reporting import StudyReport as StudyReport
+    from trueup_optuna.reporting import report_study as report_study
+    from trueup_optuna.seeds import SeedList as SeedList
+    from trueup_optuna.selection import BestConfig as BestConfig
+    from trueup_optuna.selection import select_best as select_best
+
+_HOME = {
+    "BestConfig": "trueup_optuna.selection",
+    "Confirmation": "trueup_optuna.confirmation",
+    "RaceTable": "trueup_optuna.final_race",
+    "SeedList": "trueup_optuna.seeds",
+    "SeedObjective": "trueup_optuna.objective",
+    "SeedRacePruner": "trueup_optuna.pruner",
+    "StudyReport": "trueup_optuna.reporting",
+    "confirm": "trueup_optuna.confirmation",
+    "finals": "trueup_optuna.final_race",
+    "recover_stale": "trueup_optuna.heartbeat",
+    "report_study": "trueup_optuna.reporting",
+    "select_best": "trueup_optuna.selection",
+}
+
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'trueup_optuna' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

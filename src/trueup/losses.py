@@ -34,10 +34,13 @@ class Loss(ABC):
         Key of the loss, in the words of scikit-learn.
     task : str
         Which predictions the loss takes: "binary", "multiclass", "regression" or "counts".
+    minimised_by_bias : bool
+        Whether the bias term is the one with the lowest mean loss.
     """
 
     name: ClassVar[str]
     task: ClassVar[Task]
+    minimised_by_bias: ClassVar[bool] = True
 
     @abstractmethod
     def link(self, y_pred: FloatArray) -> FloatArray:
@@ -82,7 +85,7 @@ class LogLoss(_LogitShifted):
     name = "log_loss"
 
     def values(self, y_true: FloatArray, margin: FloatArray) -> FloatArray:
-        return np.asarray(np.logaddexp(0.0, margin) - y_true * margin)
+        return np.asarray(np.logaddexp(0.0, (1.0 - 2.0 * y_true) * margin))  # no cancellation
 
 
 class BrierScore(_LogitShifted):
@@ -94,6 +97,7 @@ class BrierScore(_LogitShifted):
     """
 
     name = "brier_score"
+    minimised_by_bias = False
 
     def values(self, y_true: FloatArray, margin: FloatArray) -> FloatArray:
         return np.asarray((expit(margin) - y_true) ** 2)
@@ -161,7 +165,7 @@ class PoissonDeviance(Loss):
         if observed == 0.0:
             raise UndefinedMetricError(
                 "y_true must hold a positive count where the bias is fitted; got zeros only. "
-                "Use more rows or split=InSample()."
+                "Use more rows, or split=InSample() if all rows do."
             )
         return np.asarray(np.log(observed / np.average(np.exp(margin), weights=weight)))
 
@@ -185,7 +189,7 @@ def get_loss(loss: str | Loss) -> Loss:
     """
     if isinstance(loss, Loss):
         return loss
-    if loss not in LOSSES:
+    if not isinstance(loss, str) or loss not in LOSSES:
         raise InvalidInputError(
             f"loss must be one of {sorted(LOSSES)} or a Loss; got {loss!r}. Check the spelling."
         )

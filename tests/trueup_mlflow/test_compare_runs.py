@@ -11,7 +11,7 @@ from mlflow import MlflowClient
 
 from trueup.comparison import compare
 from trueup.errors import InvalidInputError, StateMismatchError, TrueupWarning
-from trueup_mlflow.compare_runs import compare_runs
+from trueup_mlflow import compare_runs
 
 METRIC = "calibrated_val_log_loss"
 TAG = "trueup.fingerprint.val_log_loss"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import nctdtr, ndtri
 
-from trueup.comparison.checks import FloatArray, check_level, check_min_effect
+from trueup.comparison.checks import FloatArray, check_level, check_min_effect, check_values
 from trueup.comparison.pairing import Paired, Values, pair_up
 from trueup.comparison.sequential import Moments, confidence_radius
 from trueup.errors import InvalidInputError
@@ -62,8 +64,8 @@ class SeedsNeeded:
 
 
 def required_seeds(
-    candidate: Values,
-    baseline: Values,
+    candidate: Values | ArrayLike,
+    baseline: Values | ArrayLike,
     *,
     power: float = 0.8,
     min_effect: float = 0.0,
@@ -74,8 +76,8 @@ def required_seeds(
 
     Parameters
     ----------
-    candidate, baseline : mapping seed -> value
-        At least two pairs; they are formed as in :func:`compare`.
+    candidate, baseline : mapping seed -> value, or array of shape (n,)
+        At least two pairs, formed as in :func:`compare`; the position in an array is its seed.
     power : float, default 0.8
         Wanted probability that the verdict has come by then, in (0, 1).
     min_effect : float, default 0
@@ -111,12 +113,17 @@ def required_seeds(
     check_level("power", power)
     check_level("confidence_level", confidence_level)
     check_min_effect(min_effect)
+    arms = _by_seed("candidate", candidate), _by_seed("baseline", baseline)
     return seeds_from_differences(
-        pair_up(candidate, baseline, paired=paired).differences,
+        pair_up(*arms, paired=paired).differences,
         power=power,
         min_effect=min_effect,
         confidence_level=confidence_level,
     )
+
+
+def _by_seed(name: str, values: Values | ArrayLike) -> Values:
+    return values if isinstance(values, Mapping) else dict(enumerate(check_values(name, values)))
 
 
 def seeds_from_differences(

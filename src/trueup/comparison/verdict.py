@@ -135,6 +135,9 @@ class Comparison:
         failed = len(self.failed_candidate) + len(self.failed_baseline)
         if failed:
             remarks.append(f"{failed} failed run{'s' * (failed > 1)} left out")
+        if self.n_dropped and self.estimand == "paired":
+            dropped = self.n_dropped
+            remarks.append(f"{dropped} run{'s' * (dropped > 1)} without a partner left out")
         return remarks
 
     def _outlook(self) -> str:

@@ -5,6 +5,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trueup.comparison import compare, metric_accuracy, order_note, paired_win_rate
 from trueup.comparison.sequential import log_e_process
@@ -24,6 +26,15 @@ def test_clear_difference_is_decided():
     assert decision.difference == pytest.approx(np.mean(differences))
     assert log_e_process(differences)[-1] > math.log(20)
     assert (decision.estimand, decision.n_pairs, decision.n_dropped) == ("paired", 12, 0)
+
+
+@given(st.lists(st.floats(-3, 3).map(lambda x: round(x, 2)), min_size=1, max_size=12))
+def test_verdict_is_the_one_of_the_e_process(differences):
+    decision = compare(dict(enumerate(differences)), dict.fromkeys(range(len(differences)), 0.0))
+    decided = log_e_process(differences)[-1] > math.log(20)
+    assert (decision.verdict != "inconclusive") == decided
+    if decided:
+        assert decision.verdict == ("candidate" if np.mean(differences) < 0 else "baseline")
 
 
 def test_swapping_the_arms_mirrors_everything():
@@ -80,7 +91,7 @@ def test_failed_seeds_are_an_error_unless_allowed_and_then_recorded():
         compare(failed, WORSE)
     decision = compare(failed, WORSE, allow_failed=True)
     assert (decision.failed_candidate, decision.n_pairs, decision.n_dropped) == ((3,), 11, 1)
-    assert "1 failed run left out" in str(decision)
+    assert "1 failed run left out; 1 run without a partner left out" in str(decision)
 
 
 def test_sentence_of_a_verdict():

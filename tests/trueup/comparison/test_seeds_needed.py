@@ -25,6 +25,12 @@ def test_number_depends_on_the_standardised_distance_only():
     assert required_seeds(*pilot(0.7, 1.0), min_effect=0.2).n == expected
 
 
+def test_position_in_an_array_is_its_seed():
+    candidate, baseline = pilot(-0.5, 1.0)
+    arrays = np.array(list(candidate.values())), list(baseline.values())
+    assert required_seeds(*arrays) == required_seeds(candidate, baseline)
+
+
 def test_interval_holds_the_estimate_and_may_be_open():
     needed = required_seeds(*pilot(-0.5, 1.0))
     assert needed.low < needed.n < needed.high

@@ -1,0 +1,86 @@
+"""The switch without code: ``TRUEUP_AUTOLOG=1`` in the environment turns autologging on.
+
+MLflow loads and constructs this class while ``import mlflow`` runs, and an exception here would end
+that import. So the module needs the standard library only, imports everything else when it is
+switched on, and turns each failure into a warning.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import warnings
+from collections.abc import Callable
+from types import ModuleType
+
+from mlflow.tracking.context.abstract_context import RunContextProvider
+
+AUTOLOG_VARIABLE = "TRUEUP_AUTOLOG"
+SEED_VARIABLE = "TRUEUP_SEED"
+
+
+class TrueupRunContext(RunContextProvider):
+    """Turns autologging on as MLflow is imported, where the environment asks for it.
+
+    With ``TRUEUP_AUTOLOG=1`` it does what :func:`trueup_mlflow.autolog` does. With ``TRUEUP_SEED``
+    set as well it seeds the global generators of ``random``, numpy and torch, each as soon as it is
+    imported: the one place of trueup that touches global generators. A generator that the code
+    makes itself, such as ``numpy.random.default_rng()``, is not reached.
+    """
+
+    def __init__(self) -> None:
+        if is_switched_on():
+            _attempt(_seed_generators)
+            _attempt(_start_autologging)
+
+    def in_context(self) -> bool:
+        """Return False: the tags of trueup come with the metrics that they explain."""
+        return False
+
+    def tags(self) -> dict[str, str]:
+        """Return no tags."""
+        return {}
+
+
+def is_switched_on() -> bool:
+    """Return whether the environment asks for autologging."""
+    return os.environ.get(AUTOLOG_VARIABLE) == "1"
+
+
+def _start_autologging() -> None:
+    from trueup_mlflow.autologging.session import start
+
+    start(while_mlflow_loads=True)
+
+
+def _seed_generators() -> None:
+    text = os.environ.get(SEED_VARIABLE)
+    if text is None:
+        return
+    seed = int(text)
+    random.seed(seed)
+    _when_imported("numpy", lambda numpy: numpy.random.seed(seed % 2**32))
+    _when_imported("torch", lambda torch: torch.manual_seed(seed))
+
+
+def _when_imported(name: str, seed: Callable[[ModuleType], object]) -> None:
+    from mlflow.utils.import_hooks import register_post_import_hook
+
+    def seed_module(module: ModuleType) -> None:
+        _attempt(lambda: seed(module))
+
+    register_post_import_hook(seed_module, name)
+
+
+def _attempt(action: Callable[[], object]) -> None:
+    try:
+        action()
+    except Exception as failure:  # whatever it is, it must not end `import mlflow`
+        _warn(f"trueup is off: {type(failure).__name__}: {failure}")
+
+
+def _warn(message: str) -> None:
+    try:
+        warnings.warn(message, UserWarning, stacklevel=2)
+    except UserWarning:  # filters that turn warnings into errors
+        return

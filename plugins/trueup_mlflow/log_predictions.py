@@ -1,0 +1,98 @@
+"""Store predictions in a run, so that metrics can be computed from them later."""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import mlflow
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import trueup
+from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup_mlflow.items import ARTIFACT_FOLDER
+from trueup_mlflow.prediction_table import Place, write_call
+from trueup_mlflow.writer import RunWriter
+
+PREFIX_OF_FILES = "predictions_"
+
+
+def log_predictions(
+    y_true: Any,
+    y_pred: Any = None,
+    *,
+    name: str = "val",
+    prefix: str = "",
+    step: int | None = None,
+    run_id: str | None = None,
+    model_id: str | None = None,
+    dataset: Any = None,
+    client: Any = None,
+    **options: Any,
+) -> str | None:
+    """Store predictions and labels as a parquet artifact of a run.
+
+    :func:`trueup_mlflow.backfill` computes from it, in a finished run, what
+    :func:`trueup_mlflow.log_evaluation` would have logged: the table keeps every argument.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like
+        As in :func:`trueup.evaluate`.
+    name : str, default "val"
+        Name of the rows, part of the name of the file: letters, digits, ``_``, ``-`` and ``.``.
+    prefix : str
+        Put before the loss in the keys of the metrics; two tables of one run whose keys are equal
+        need different prefixes.
+    step : int, optional
+        Step of the metrics; each step has a file of its own.
+    run_id, model_id, dataset, client
+        As in :func:`trueup_mlflow.log_evaluation`. Of the data set, name and digest are kept.
+    **options
+        Every keyword of :func:`trueup.evaluate`; the loss by its name, and a split of trueup.
+
+    Returns
+    -------
+    str or None
+        Path of the artifact in the run, such as ``trueup/predictions_val.parquet``; None where it
+        could not be written, which is a ``TrueupWarning``.
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument is invalid: the mistake is in the call, and nothing has been stored.
+
+    Notes
+    -----
+    Rows on which the metric is undefined are stored all the same.
+    """
+    if not re.fullmatch(r"[\w\-.]+", name, re.ASCII):
+        raise InvalidInputError(
+            f"name must be letters, digits, '_', '-' or '.'; got {name!r}. Rename the rows."
+        )
+    with suppress(UndefinedMetricError):
+        trueup.evaluate(y_true, y_pred, **options)  # the checks of bad input, before it is stored
+    place = Place(
+        prefix=prefix,
+        step=step or 0,
+        timestamp=time.time_ns() // 1_000_000,
+        model_id=model_id or mlflow.get_active_model_id(),
+        dataset_name=None if dataset is None else dataset.name,
+        dataset_digest=None if dataset is None else dataset.digest,
+    )
+    table = write_call(y_true, y_pred, place, **options)
+    file_name = f"{PREFIX_OF_FILES}{name}{'' if step is None else f'_step{step}'}.parquet"
+    written = _upload(table, file_name, RunWriter(run_id=run_id, client=client))
+    return f"{ARTIFACT_FOLDER}/{file_name}" if written else None
+
+
+def _upload(table: pa.Table, file_name: str, writer: RunWriter) -> bool:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / file_name
+        pq.write_table(table, path, compression="zstd")
+        return writer.log_file(path, path.stem)

@@ -1,0 +1,32 @@
+"""The Brier score of more than two classes, which scikit-learn computes and the core does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from trueup.losses import FloatArray, Loss, SoftmaxLogLoss
+
+
+class SoftmaxBrierScore(SoftmaxLogLoss):
+    """Squared distance of the probabilities to the one-hot label, in [0, 2].
+
+    It is corrected by the shift of the softmax log loss, as the Brier score of two classes is by
+    that of the log loss.
+    """
+
+    name = "brier_score"
+
+    def values(self, y_true: FloatArray, margin: FloatArray) -> FloatArray:
+        probability = softmax(margin, axis=1)
+        own = np.take_along_axis(probability, y_true.astype(np.intp)[:, None], axis=1)[:, 0]
+        return np.asarray((probability**2).sum(axis=1) - 2.0 * own + 1.0)
+
+
+def loss_of(name: str, y_pred: NDArray[Any]) -> str | Loss:
+    """Return what ``evaluate`` needs to be told for a loss and the shape of its predictions."""
+    several = y_pred.ndim == 2 and y_pred.shape[1] >= 3
+    return SoftmaxBrierScore() if several and name == "brier_score" else name

@@ -1,0 +1,60 @@
+"""Which configuration gets the next seed of the finals: the leader or its closest rival."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+BoolArray = NDArray[np.bool_]
+
+
+def next_training(
+    mean: FloatArray, variance: FloatArray, n_seeds: IntArray, alive: BoolArray, n_max: int
+) -> IntArray:
+    """Return the configuration to train next.
+
+    Parameters
+    ----------
+    mean : array of shape (..., k)
+        Mean result of each configuration, lower = better.
+    variance : array of shape (..., k)
+        Variance of a single result over seeds.
+    n_seeds : int array of shape (..., k)
+        Seeds of each configuration, those in training included.
+    alive : bool array of shape (..., k)
+        Configurations that may still win.
+    n_max : int
+        Seeds that a configuration may have.
+
+    Returns
+    -------
+    int array of shape (...,)
+        Index of the leader (lowest mean) or of its rival (lowest mean minus one standard error
+        among the others), whichever has fewer seeds; -1 where fewer than two are alive or all have
+        ``n_max`` seeds.
+
+    Notes
+    -----
+    The sampling rule of LUCB (Kalyanakrishnan et al. 2012) with a standard error in place of its
+    bound: the error rate is the eliminator's affair, this only spends the budget where it matters.
+    """
+    open_ = alive & (n_seeds < n_max)
+    optimistic = mean - np.sqrt(variance / np.maximum(n_seeds, 1))
+    leader = np.where(alive, mean, np.inf).argmin(-1)
+    is_leader = np.arange(mean.shape[-1]) == leader[..., None]
+    rival = np.where(alive & ~is_leader, optimistic, np.inf).argmin(-1)
+    behind = _at(n_seeds, leader) <= _at(n_seeds, rival)
+    chosen, other = np.where(behind, leader, rival), np.where(behind, rival, leader)
+    chosen = np.where(_at(open_, chosen), chosen, other)
+    fallback = np.where(open_, optimistic, np.inf).argmin(-1)
+    chosen = np.where(_at(open_, chosen), chosen, fallback)
+    over = (alive.sum(-1) < 2) | ~open_.any(-1)
+    return np.asarray(np.where(over, -1, chosen))
+
+
+def _at(values: NDArray[Any], index: IntArray) -> NDArray[Any]:
+    return np.take_along_axis(values, index[..., None], -1)[..., 0]

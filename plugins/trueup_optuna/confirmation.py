@@ -1,0 +1,240 @@
+"""The value to publish: seeds that neither search nor finals could draw."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import optuna
+from numpy.typing import NDArray
+from optuna.trial import FixedTrial, FrozenTrial, TrialState, create_trial
+from scipy import stats
+
+from trueup.comparison import paired_win_rate
+from trueup.errors import InvalidInputError
+from trueup.losses import Loss
+from trueup.splits import Split
+from trueup_optuna.facts import seeds_of, sign, single_objective
+from trueup_optuna.records import SeedRecord
+from trueup_optuna.scoring import SeedScorer, Train, check_rows, scorer_of
+from trueup_optuna.standings import RECORD, SEED_INDEX, Standings, standings
+
+FloatArray = NDArray[np.float64]
+Against = Mapping[str, Any] | FrozenTrial | int
+
+_PARAMS = "trueup:params"
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The selected configuration on fresh seeds, next to a rival on the same ones.
+
+    Attributes
+    ----------
+    mean, low, high : float
+        Unbiased mean over the fresh seeds, in units of the metric, and its Student interval.
+    n : int
+        Fresh seeds.
+    p_better, p_better_low, p_better_high : float or None
+        Share of the seeds under which the configuration is better than the rival, ties half;
+        estimates the probability that a training of it beats a training of the rival. None without
+        a rival.
+    difference, difference_low, difference_high : float or None
+        Mean of (configuration - rival) over the seeds, in units of the metric, and its Student
+        interval.
+    better : bool or None
+        Whether the mean difference favours the configuration. The decision rests on it, not on the
+        interval: of two, one has to be used.
+    params, rival : dict, dict or None
+        The parameters of both.
+    values, rival_values : tuple of float
+        Result under each fresh seed.
+    """
+
+    mean: float
+    low: float
+    high: float
+    n: int
+    p_better: float | None
+    p_better_low: float | None
+    p_better_high: float | None
+    difference: float | None
+    difference_low: float | None
+    difference_high: float | None
+    better: bool | None
+    params: dict[str, Any]
+    rival: dict[str, Any] | None
+    values: tuple[float, ...]
+    rival_values: tuple[float, ...]
+
+
+def confirm(
+    study: optuna.Study,
+    train: Train,
+    *,
+    n_seeds: int = 5,
+    against: Against | None = None,
+    confidence_level: float = 0.95,
+    loss: str | Loss | None = None,
+    split: Split | None = None,
+) -> Confirmation:
+    """Train the selected configuration and a rival under reserved seeds.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        Run with ``SeedObjective(seeds=SeedList(n, confirm=m))``.
+    train : callable
+        The same as in the search; its trial is an ``optuna.trial.FixedTrial``.
+    n_seeds : int, default 5
+        Reserved seeds to use, 2 to m. Finished trainings are kept in the study ``<name>::confirm``
+        and not repeated.
+    against : mapping, FrozenTrial or int, optional
+        Parameters of a baseline, a trial, or the number of a trial; by default the runner-up, the
+        best other configuration.
+    confidence_level : float, default 0.95
+        Of both intervals, in (0, 1).
+    loss, split : optional
+        Only where the study was begun with a loss or a split of your own.
+
+    Returns
+    -------
+    Confirmation
+        With None for everything about the rival where the study has a single configuration.
+
+    Raises
+    ------
+    InvalidInputError
+        If the study reserved fewer seeds.
+
+    Notes
+    -----
+    Unbiased as long as the selection was finished before: what is selected after a look at these
+    seeds needs other ones.
+    """
+    single_objective(study)
+    _check(n_seeds, confidence_level)
+    seeds = _fresh_seeds(study, n_seeds)
+    table = standings(study)
+    best = table.best()
+    params = dict(table.trials[best].params)
+    rival = _rival(table, best, against)
+    runs = _Runs(study, scorer_of(study, train, loss, split), seeds)
+    values = runs.values(params)
+    rival_values = np.array([]) if rival is None else runs.values(rival)
+    low, high = _student_interval(values, confidence_level)
+    return Confirmation(
+        mean=float(values.mean()),
+        low=low,
+        high=high,
+        n=n_seeds,
+        **_contrast(values, rival_values, sign(study), confidence_level),
+        params=params,
+        rival=rival,
+        values=tuple(values.tolist()),
+        rival_values=tuple(rival_values.tolist()),
+    )
+
+
+def _check(n_seeds: int, confidence_level: float) -> None:
+    if n_seeds < 2:
+        raise InvalidInputError(
+            f"n_seeds must be at least 2; got {n_seeds!r}. An interval needs two values."
+        )
+    if not 0.0 < confidence_level < 1.0:
+        raise InvalidInputError(
+            f"confidence_level must be in (0, 1); got {confidence_level!r}. Use 0.95."
+        )
+
+
+def _fresh_seeds(study: optuna.Study, n_seeds: int) -> tuple[int, ...]:
+    reserved = seeds_of(study).reserved
+    if n_seeds > len(reserved):
+        raise InvalidInputError(
+            f"n_seeds must be at most the {len(reserved)} seeds that the study reserved; "
+            f"got {n_seeds}. Begin the study with SeedList(n, confirm={n_seeds})."
+        )
+    return reserved[:n_seeds]
+
+
+def _rival(table: Standings, best: int, against: Against | None) -> dict[str, Any] | None:
+    if isinstance(against, Mapping):
+        return dict(against)
+    if isinstance(against, FrozenTrial):
+        return dict(against.params)
+    if against is not None:
+        if against not in table.numbers:
+            raise InvalidInputError(
+                f"against must be the number of a trial of the study; got {against!r}. "
+                "Pass one of its numbers or a mapping of parameters."
+            )
+        return dict(table.trials[table.numbers.index(against)].params)
+    score = table.means + table.standard_errors
+    score[best] = np.inf
+    runner_up = int(np.where(table.contenders, score, np.inf).argmin())
+    if not np.isfinite(score[runner_up]) or runner_up == best:
+        return None
+    return dict(table.trials[runner_up].params)
+
+
+def _student_interval(values: FloatArray, level: float) -> tuple[float, float]:
+    half = stats.sem(values) * stats.t.ppf(0.5 + level / 2.0, len(values) - 1)
+    return float(values.mean() - half), float(values.mean() + half)
+
+
+def _contrast(values: FloatArray, rival: FloatArray, sign: float, level: float) -> dict[str, Any]:
+    if rival.size == 0:
+        return dict.fromkeys(_CONTRAST)
+    share = paired_win_rate(sign * values, sign * rival, confidence_level=level)
+    difference = values - rival
+    mean = float(difference.mean())
+    interval = _student_interval(difference, level)
+    found = (share.value, share.low, share.high, mean, *interval, sign * mean < 0.0)
+    return dict(zip(_CONTRAST, found, strict=True))
+
+
+_CONTRAST = (
+    "p_better",
+    "p_better_low",
+    "p_better_high",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "better",
+)
+
+
+class _Runs:
+    """Trainings under the reserved seeds, each kept as one trial of ``<name>::confirm``."""
+
+    def __init__(self, study: optuna.Study, score: SeedScorer, seeds: tuple[int, ...]) -> None:
+        self.score, self.seeds = score, seeds
+        self.kept = optuna.create_study(
+            study_name=f"{study.study_name}::confirm",
+            storage=study._storage,
+            direction=study.direction,
+            sampler=optuna.samplers.RandomSampler(seed=0),
+            load_if_exists=True,
+        )
+
+    def values(self, params: dict[str, Any]) -> FloatArray:
+        key = json.dumps(params, sort_keys=True, default=repr)
+        known = {
+            trial.user_attrs[SEED_INDEX]: SeedRecord(**trial.user_attrs[RECORD])
+            for trial in self.kept.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+            if trial.user_attrs[_PARAMS] == key
+        }
+        for index, seed in enumerate(self.seeds):
+            if index not in known:
+                known[index] = self._train(params, key, index, seed)
+        return np.array([known[index].value for index in range(len(self.seeds))])
+
+    def _train(self, params: dict[str, Any], key: str, index: int, seed: int) -> SeedRecord:
+        record = self.score(FixedTrial(params), seed)
+        check_rows(self.kept, index, record)
+        attributes = {_PARAMS: key, SEED_INDEX: index, RECORD: record.to_attribute()}
+        self.kept.add_trial(create_trial(value=record.value, user_attrs=attributes))
+        return record

@@ -1,0 +1,317 @@
+"""The finals: more seeds for the configurations that may still be the best.
+
+They live in a companion study ``<name>::finals``, because a finished trial can't be changed: one
+trial per (configuration, seed). Any number of workers and processes may take part, and any of them
+may stop.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.trial import FixedTrial, FrozenTrial, TrialState, create_trial
+
+from trueup.errors import InvalidInputError
+from trueup.losses import Loss
+from trueup.splits import Split
+from trueup_optuna.allocation import next_training
+from trueup_optuna.facts import rule_of, seeds_of, single_objective
+from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, fail_stale
+from trueup_optuna.records import BEAT, SeedRecord, configurations
+from trueup_optuna.scoring import SeedScorer, Train, check_rows, scorer_of
+from trueup_optuna.standings import (
+    CONFIG,
+    OUT,
+    RECORD,
+    SEED_INDEX,
+    Standings,
+    companion,
+    standings,
+)
+
+
+@dataclass(frozen=True)
+class RaceRow:
+    """One configuration at the end of the race.
+
+    Attributes
+    ----------
+    number : int
+        Number of its trial in the study.
+    params : dict
+        Its parameters.
+    mean, standard_error : float
+        Over its seeds, in units of the metric.
+    n_seeds : int
+        Seeds of search and finals.
+    eliminated_by : int or None
+        Number of the trial that eliminated it.
+    records : tuple of SeedRecord
+        The result of each seed, in order.
+    """
+
+    number: int
+    params: dict[str, Any]
+    mean: float
+    standard_error: float
+    n_seeds: int
+    eliminated_by: int | None
+    records: tuple[SeedRecord, ...] = ()
+
+
+@dataclass(frozen=True)
+class RaceTable:
+    """Result of the finals.
+
+    Attributes
+    ----------
+    rows : tuple of RaceRow
+        Survivors first, best first.
+    selected : int
+        Number of the selected trial.
+    search_trainings, final_trainings : int
+        Finished trainings of search and finals.
+    """
+
+    rows: tuple[RaceRow, ...]
+    selected: int
+    search_trainings: int
+    final_trainings: int
+
+
+def finals(
+    study: optuna.Study,
+    train: Train,
+    *,
+    budget: int | None = None,
+    workers: int = 1,
+    loss: str | Loss | None = None,
+    split: Split | None = None,
+    heartbeat: float = INTERVAL,
+    grace: float = GRACE,
+) -> RaceTable:
+    """Spend further seeds on the leader and its closest rivals.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        Run with a SeedObjective. Call again to resume; call from several processes to share the
+        work.
+    train : callable
+        The same as in the search; its trial is an ``optuna.trial.FixedTrial``.
+    budget : int, optional
+        Trainings of the finals in all, those of earlier calls and of other workers included; by
+        default the larger of 60 and 1.25 times the number of configurations.
+    workers : int, default 1
+        Threads of this process.
+    loss, split : optional
+        Only where the study was begun with a loss or a split of your own.
+    heartbeat, grace : float
+        As for SeedObjective.
+
+    Returns
+    -------
+    RaceTable
+        All configurations with their seeds.
+
+    Raises
+    ------
+    InvalidInputError
+        If the study has no finished configuration or wasn't run with a SeedObjective.
+
+    Notes
+    -----
+    Configurations are eliminated by the rule of the study's SeedRacePruner, if it has one; its
+    alpha covers search and finals together. Without the eliminator the same configuration is
+    selected for the same trainings nearly always: it is insurance.
+    """
+    single_objective(study)
+    race = _FinalRace(study, scorer_of(study, train, loss, split), heartbeat, grace)
+    if budget is None:
+        budget = max(60, math.ceil(1.25 * len(race.finished)))
+    if budget < 0 or workers < 1:
+        raise InvalidInputError(
+            f"budget must be at least 0 and workers at least 1; got {budget} and {workers}. "
+            "Give a number of trainings and of threads."
+        )
+    race.run(budget, workers)
+    return race.table()
+
+
+class _FinalRace:
+    def __init__(
+        self, study: optuna.Study, score: SeedScorer, heartbeat: float, grace: float
+    ) -> None:
+        self.study, self.score = study, score
+        self.heartbeat, self.grace = heartbeat, grace
+        self._storage = study._storage
+        self.seeds = seeds_of(study).search
+        self.rule = rule_of(study)
+        self.finished = {
+            trial.number: trial
+            for trial in configurations(study.get_trials(deepcopy=False))
+            if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)
+        }
+        if not self.finished:
+            raise InvalidInputError(
+                f"study must hold a finished trial; got none in {study.study_name!r}. "
+                "Run study.optimize(objective, n_trials=...) first."
+            )
+        self.companion = optuna.create_study(
+            study_name=f"{study.study_name}::finals",
+            storage=study._storage,
+            direction=study.direction,
+            sampler=optuna.samplers.RandomSampler(seed=0),
+            pruner=optuna.pruners.NopPruner(),
+            load_if_exists=True,
+        )
+
+    def run(self, budget: int, workers: int) -> None:
+        stop = Event()
+        with ThreadPoolExecutor(workers) as pool:
+            try:
+                for done in [pool.submit(self._work, budget, stop) for _ in range(workers)]:
+                    done.result()
+            finally:
+                stop.set()
+
+    def _work(self, budget: int, stop: Event) -> None:
+        while not stop.is_set():
+            fail_stale(self.companion, self.grace)
+            claimed = self._claimed()
+            if len(claimed) >= budget:
+                return
+            wanted = self._next(standings(self.study), claimed)
+            if wanted is None:
+                return
+            trial = self._claim(*wanted)
+            if self._is_mine(trial, budget):
+                self._train(trial)
+            else:
+                self._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+
+    def _claim(self, number: int, index: int) -> FrozenTrial:
+        """Begin a trial that carries its claim from the start: no other worker can miss it."""
+        attributes = {CONFIG: number, SEED_INDEX: index, BEAT: time.time()}
+        template = create_trial(state=TrialState.RUNNING, user_attrs=attributes)
+        trial_id = self._storage.create_new_trial(self.companion._study_id, template)
+        return self._storage.get_trial(trial_id)
+
+    def _claimed(self) -> dict[tuple[int, int], int]:
+        """Return who holds each (configuration, seed index): the first trial to claim it."""
+        claimed: dict[tuple[int, int], int] = {}
+        for trial in self.companion.get_trials(deepcopy=False):
+            if trial.state != TrialState.FAIL:
+                claimed.setdefault(_key(trial), trial.number)
+        return claimed
+
+    def _next(
+        self, table: Standings, claimed: dict[tuple[int, int], int]
+    ) -> tuple[int, int] | None:
+        own = {trial.number: int(n) for trial, n in zip(table.trials, table.n_seeds, strict=True)}
+        taken = {number: {i for c, i in claimed if c == number} for number in own}
+        counted = np.array(
+            [n + sum(i >= n for i in taken[number]) for number, n in own.items()], dtype=np.intp
+        )
+        chosen = int(
+            next_training(
+                table.means, table.noise.moderated, counted, table.contenders, len(self.seeds)
+            )
+        )
+        if chosen < 0:
+            return None
+        number = table.numbers[chosen]
+        index = own[number]
+        while index in taken[number]:
+            index += 1
+        return number, index
+
+    def _is_mine(self, trial: FrozenTrial, budget: int) -> bool:
+        """Say whether the trial is the first to claim its seed, within the budget."""
+        claimed = self._claimed()
+        before = sum(number < trial.number for number in claimed.values())
+        return claimed[_key(trial)] == trial.number and before < budget
+
+    def _train(self, trial: FrozenTrial) -> None:
+        number, index = _key(trial)
+        fixed = FixedTrial(self.finished[number].params, number=number)
+        try:
+            with beating(self._storage, trial._trial_id, self.heartbeat):
+                record = self.score(fixed, self.seeds[index])
+            check_rows(self.study, index, record)
+        except BaseException:
+            self._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+            raise
+        self._storage.set_trial_user_attr(trial._trial_id, RECORD, record.to_attribute())
+        self._storage.set_trial_state_values(trial._trial_id, TrialState.COMPLETE, [record.value])
+        self._eliminate(number)
+
+    def _eliminate(self, number: int) -> None:
+        """Let the configuration that has a new seed meet all others again."""
+        table = standings(self.study)
+        raced = slice(0, None if self.rule is None else self.rule.n_configs)
+        if self.rule is None or number not in table.numbers[raced]:
+            return
+        challenger = table.numbers.index(number)
+        evidence = self.rule.log_evidence(table.values[raced], table.n_seeds[raced], challenger)
+        evidence = np.where(table.contenders[raced], evidence, -np.inf)
+        strongest = int(evidence.argmax())
+        if evidence[strongest] >= -math.log(self.rule.alpha):
+            self._mark(number, table.numbers[strongest], float(evidence[strongest]))
+
+    def _mark(self, number: int, by: int, log_e: float) -> None:
+        """Keep the elimination, unless another worker has eliminated everybody else meanwhile."""
+        self.companion.set_user_attr(f"{OUT}{number}", {"by": by, "log_e": log_e})
+        if not standings(self.study).contenders.any():
+            self.companion.set_user_attr(f"{OUT}{number}", None)
+
+    def table(self) -> RaceTable:
+        return race_table(self.study)
+
+
+def _key(trial: FrozenTrial) -> tuple[int, int]:
+    return trial.user_attrs[CONFIG], trial.user_attrs[SEED_INDEX]
+
+
+def race_table(study: optuna.Study) -> RaceTable:
+    """Return all configurations of a study, survivors first."""
+    table = standings(study)
+    final_trainings = count_finals(study)
+    score = table.means + table.standard_errors
+    order = np.lexsort((score, ~table.contenders))
+    rows = tuple(_row(table, int(index)) for index in order if table.n_seeds[index] > 0)
+    return RaceTable(
+        rows,
+        selected=table.numbers[table.best()],
+        search_trainings=int(table.n_seeds.sum()) - final_trainings,
+        final_trainings=final_trainings,
+    )
+
+
+def _row(table: Standings, index: int) -> RaceRow:
+    trial = table.trials[index]
+    out = table.eliminations.get(trial.number)
+    return RaceRow(
+        trial.number,
+        dict(trial.params),
+        float(table.sign * table.means[index]),
+        float(table.standard_errors[index]),
+        int(table.n_seeds[index]),
+        None if out is None else out.by,
+        table.records[index],
+    )
+
+
+def count_finals(study: optuna.Study) -> int:
+    """Return the number of finished trainings in the finals of a study."""
+    race = companion(study, "finals")
+    if race is None:
+        return 0
+    return len({_key(t) for t in race.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))})

@@ -1,0 +1,138 @@
+"""Crashes: find the trials of workers that died, and queue them again with their finished seeds.
+
+Optuna's own heartbeat knows relational storages only. This one is a user attribute, the time of the
+last beat, so it works on every storage, the journal file included.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from threading import Event, Thread
+from typing import Any
+
+import optuna
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.storages import BaseStorage, InMemoryStorage
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from trueup_optuna.records import BEAT, RETRY_OF, STATUS, root_number
+
+INTERVAL = 30.0
+"""Seconds between two beats of a running trial."""
+GRACE = 120.0
+"""Seconds without a beat after which a trial's worker counts as dead."""
+
+ABANDONED = "abandoned"
+_ABANDONED_AT = "trueup:abandoned_at"
+
+
+@contextmanager
+def beating(storage: BaseStorage, trial_id: int, interval: float = INTERVAL) -> Iterator[None]:
+    """Keep writing the time into the running trial; an interrupted trial is marked for recovery.
+
+    A study in memory dies with its only process, so nothing is written there.
+    """
+    if isinstance(storage, InMemoryStorage):
+        yield
+        return
+    stop = Event()
+    storage.set_trial_user_attr(trial_id, BEAT, time.time())
+    thread = Thread(target=_beat, args=(storage, trial_id, interval, stop), daemon=True)
+    thread.start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        _abandon(storage, trial_id, at=0.0)
+        raise
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _beat(storage: BaseStorage, trial_id: int, interval: float, stop: Event) -> None:
+    while not stop.wait(interval):
+        try:
+            storage.set_trial_user_attr(trial_id, BEAT, time.time())
+        except UpdateFinishedTrialError:
+            return
+
+
+def _abandon(storage: BaseStorage, trial_id: int, at: float) -> None:
+    storage.set_trial_user_attr(trial_id, _ABANDONED_AT, at)
+    storage.set_trial_user_attr(trial_id, STATUS, ABANDONED)
+
+
+def recover_stale(study: optuna.Study, grace: float = GRACE) -> tuple[int, ...]:
+    """Fail the trials whose worker died, and queue each again with the seeds that it had finished.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        On any storage. ``SeedObjective`` and ``finals`` call this themselves.
+    grace : float, default 120
+        Seconds without a beat after which a worker counts as dead. The clocks of the machines must
+        agree to well within it.
+
+    Returns
+    -------
+    tuple of int
+        Numbers of the trials that were queued again.
+    """
+    recovered = fail_stale(study, grace)
+    trials = study.get_trials(deepcopy=False)
+    alive = {root_number(trial) for trial in trials if trial.state != TrialState.FAIL}
+    recovered += [
+        trial for trial in trials if _is_orphan(trial, grace) and root_number(trial) not in alive
+    ]
+    for trial in recovered:
+        _queue_again(study, trial)
+    return tuple(trial.number for trial in recovered)
+
+
+def fail_stale(study: optuna.Study, grace: float = GRACE) -> list[FrozenTrial]:
+    """Fail the trials whose worker died and return those that this call was the first to fail."""
+    running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+    return [trial for trial in running if _age(trial) > grace and _fail(study, trial)]
+
+
+def _age(trial: FrozenTrial) -> float:
+    beat = trial.user_attrs.get(BEAT)
+    if beat is not None:
+        return time.time() - float(beat)
+    started = trial.datetime_start
+    return 0.0 if started is None else (datetime.now() - started).total_seconds()
+
+
+def _is_orphan(trial: FrozenTrial, grace: float) -> bool:
+    """Say whether a trial was failed for recovery, but not yet queued again."""
+    if trial.state != TrialState.FAIL or trial.user_attrs.get(STATUS) != ABANDONED:
+        return False
+    return time.time() - float(trial.user_attrs[_ABANDONED_AT]) > grace
+
+
+def _fail(study: optuna.Study, trial: FrozenTrial) -> bool:
+    try:
+        _abandon(study._storage, trial._trial_id, at=time.time())
+        return study._storage.set_trial_state_values(trial._trial_id, state=TrialState.FAIL)
+    except UpdateFinishedTrialError:
+        return False
+
+
+def _queue_again(study: optuna.Study, trial: FrozenTrial) -> None:
+    dropped = {BEAT, STATUS, _ABANDONED_AT}
+    attributes: dict[str, Any] = {
+        key: value for key, value in trial.user_attrs.items() if key not in dropped
+    }
+    study.add_trial(
+        create_trial(
+            state=TrialState.WAITING,
+            params=trial.params,
+            distributions=trial.distributions,
+            user_attrs={**attributes, RETRY_OF: root_number(trial)},
+            system_attrs=trial.system_attrs,
+            intermediate_values=trial.intermediate_values,
+        )
+    )

@@ -1,0 +1,185 @@
+"""The objective: one configuration over seeds, scored on the calibrated metric."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import optuna
+from optuna.storages import InMemoryStorage
+from optuna.trial import TrialState
+
+from trueup.errors import InvalidInputError, StateMismatchError
+from trueup.losses import Loss
+from trueup.splits import CrossFit, Split
+from trueup_optuna.epochs import EpochTrial, epoch_study
+from trueup_optuna.facts import RULE, SEEDS, PinnedStudies, pin, seeds_fact, single_objective
+from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, recover_stale
+from trueup_optuna.pruner import SeedRacePruner
+from trueup_optuna.records import STATUS, STOPPED_IN_EPOCH, SeedRecord, seed_key, seed_records
+from trueup_optuna.scoring import SeedScorer, Train, check_rows
+from trueup_optuna.seeds import SeedList
+
+_STARTUP_TRIALS = 5
+
+
+class SeedObjective:
+    """An Optuna objective that trains each configuration under several seeds.
+
+    Parameters
+    ----------
+    train : callable
+        ``train(trial, seed)`` calls the ``suggest_*`` methods of the trial alone and returns
+        ``(y_true, y_pred)``, a :class:`trueup.Evaluation` or a number. All its randomness must come
+        from ``seed``: initialization, data order and, where wanted, its own split of the data.
+    seeds : SeedList or sequence of int
+        Every configuration meets them in the same order. Only a SeedList reserves seeds for
+        ``confirm``.
+    n_base : int, default 2
+        Seeds of a configuration in the search; ``finals`` adds more where it matters.
+    n_startup_seeds : int, default 3
+        Seeds of each of the first five trials, so that the variance over seeds is known early.
+    split : Split, optional
+        For ``(y_true, y_pred)``; CrossFit() by default.
+    loss : str or Loss, default "log_loss"
+        For ``(y_true, y_pred)``.
+    epoch_pruner : optuna.pruners.BasePruner, optional
+        Stops configurations inside their first seed, by what ``train`` reports per epoch on the
+        trial. Curves cross, so this has no guarantee, and it is off by default.
+    heartbeat : float, default 30
+        Seconds between two signs of life in the storage.
+    grace : float, default 120
+        Seconds without a sign of life after which a trial is queued again, with its finished seeds.
+
+    Notes
+    -----
+    The value of a trial is its running mean, also when the pruner eliminates it.
+    ``study.best_value`` is therefore the value of a lucky configuration: use
+    :func:`trueup_optuna.select_best` and :func:`trueup_optuna.confirm`.
+    """
+
+    def __init__(
+        self,
+        train: Train,
+        *,
+        seeds: SeedList | Sequence[int],
+        n_base: int = 2,
+        n_startup_seeds: int = 3,
+        split: Split | None = None,
+        loss: str | Loss = "log_loss",
+        epoch_pruner: optuna.pruners.BasePruner | None = None,
+        heartbeat: float = INTERVAL,
+        grace: float = GRACE,
+    ) -> None:
+        self.seeds = SeedList.of(seeds)
+        self._score = SeedScorer(train, loss, CrossFit() if split is None else split)
+        for name, value in (("n_base", n_base), ("n_startup_seeds", n_startup_seeds)):
+            if value < 1:
+                raise InvalidInputError(
+                    f"{name} must be at least 1; got {value!r}. A trial needs a seed."
+                )
+        if n_base > self.seeds.n:
+            raise InvalidInputError(
+                f"n_base must be at most the number of search seeds, {self.seeds.n}; got {n_base}. "
+                "Give more seeds."
+            )
+        self.n_base, self.n_startup_seeds = n_base, n_startup_seeds
+        self.epoch_pruner, self.heartbeat, self.grace = epoch_pruner, heartbeat, grace
+        self._pinned = PinnedStudies()
+        self._recovered_at = -math.inf
+
+    def __call__(self, trial: optuna.Trial) -> float:
+        """Train the configuration under its seeds and return the mean of their results."""
+        study = trial.study
+        self._prepare(study)
+        with beating(study._storage, trial._trial_id, self.heartbeat):
+            return self._run(trial)
+
+    def _prepare(self, study: optuna.Study) -> None:
+        """Pin the facts once a study, and look for dead workers a few times within their grace."""
+        if study not in self._pinned:
+            self.pin(study)
+            self._pinned.add(study)
+        shared = not isinstance(study._storage, InMemoryStorage)
+        if shared and time.monotonic() - self._recovered_at > self.grace / 4.0:
+            self._recovered_at = time.monotonic()
+            recover_stale(study, self.grace)
+
+    def pin(self, study: optuna.Study) -> None:
+        """Keep seeds, metric, split and rule in the study; refuse a study that has others.
+
+        Raises
+        ------
+        StateMismatchError
+            If the study was begun with something else, naming both.
+        """
+        single_objective(study)
+        pin(study, {SEEDS: seeds_fact(self.seeds)})
+        self._score.pin(study)
+        if isinstance(study.pruner, SeedRacePruner):
+            study.pruner.pin(study)
+        elif RULE in study.user_attrs:
+            raise StateMismatchError(
+                f"pruner must be the SeedRacePruner that the study was begun with; got "
+                f"{type(study.pruner).__name__}. Load it with pruner=SeedRacePruner(...)."
+            )
+
+    def _n_seeds(self, number: int) -> int:
+        wanted = max(self.n_base, self.n_startup_seeds) if number < _STARTUP_TRIALS else self.n_base
+        return min(wanted, self.seeds.n)
+
+    def _run(self, trial: optuna.Trial) -> float:
+        values = _restore(trial)
+        for index in range(len(values), self._n_seeds(trial.number)):
+            try:
+                record = self._train(trial, index)
+            except optuna.TrialPruned as stop:
+                return _stopped_value(trial, stop)
+            check_rows(trial.study, index, record)
+            trial.set_user_attr(seed_key(index), record.to_attribute())
+            values.append(record.value)
+            trial.report(float(np.mean(values)), index)
+            if trial.should_prune():
+                break
+        return float(np.mean(values))
+
+    def _train(self, trial: optuna.Trial, index: int) -> SeedRecord:
+        follow = self.epoch_pruner is not None and index == 0
+        epochs = epoch_study(trial.study, self.epoch_pruner) if follow else None
+        inner = EpochTrial(trial, epochs)
+        try:
+            record = self._score(inner, self.seeds.search[index])
+        except optuna.TrialPruned:
+            raise _EpochStop(inner.close(pruned=True)) from None
+        inner.close(pruned=False)
+        return record
+
+
+class _EpochStop(optuna.TrialPruned):
+    """Carries the last value of the curve of a configuration that the epoch pruner stopped."""
+
+    def __init__(self, last: float | None) -> None:
+        super().__init__("stopped inside its first seed")
+        self.last = last
+
+
+def _stopped_value(trial: optuna.Trial, stop: optuna.TrialPruned) -> float:
+    """Return the last value of the curve, so that the sampler learns about the region."""
+    last = stop.last if isinstance(stop, _EpochStop) else None
+    if last is None:
+        raise stop
+    trial.set_user_attr(STATUS, STOPPED_IN_EPOCH)
+    return last
+
+
+def _restore(trial: optuna.Trial) -> list[float]:
+    """Return the finished seeds of a retried trial; report those that a crash left unreported."""
+    frozen = trial.study._storage.get_trial(trial._trial_id)
+    assert frozen.state == TrialState.RUNNING
+    values = [record.value for record in seed_records(frozen.user_attrs)]
+    for index in range(len(values)):
+        if index not in frozen.intermediate_values:
+            trial.report(float(np.mean(values[: index + 1])), index)
+    return values

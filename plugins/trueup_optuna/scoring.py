@@ -1,0 +1,139 @@
+"""From what ``train`` returned to the result of a seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import optuna
+
+from trueup import Evaluation, evaluate, splits
+from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
+from trueup.losses import Loss, get_loss
+from trueup.splits import CrossFit, Split
+from trueup_optuna.facts import METRIC, SPLIT, pin
+from trueup_optuna.records import SeedRecord
+
+Train = Callable[[Any, int], Any]
+"""``train(trial, seed)`` returns ``(y_true, y_pred)``, an ``Evaluation`` or a number."""
+
+
+class SeedScorer:
+    """Run one training and score it on the calibrated metric.
+
+    Parameters
+    ----------
+    train : callable
+        ``train(trial, seed)``; it may only call the ``suggest_*`` methods of the trial.
+    loss : str or Loss
+        Loss of ``(y_true, y_pred)``.
+    split : Split
+        Split of ``(y_true, y_pred)`` into the rows that fit the bias and the rows that are scored.
+    """
+
+    def __init__(self, train: Train, loss: str | Loss, split: Split) -> None:
+        if not callable(train):
+            raise InvalidInputError(
+                f"train must be callable; got {train!r}. Pass a function train(trial, seed)."
+            )
+        self.train, self.loss, self.split = train, get_loss(loss), split
+
+    def pin(self, study: optuna.Study) -> None:
+        """Keep metric and split in the study; refuse a study that was begun with others."""
+        pin(study, {METRIC: self.loss.name, SPLIT: _split_fact(self.split)})
+
+    def __call__(self, trial: Any, seed: int) -> SeedRecord:
+        """Return the result; a training whose result isn't finite is run a second time.
+
+        Raises
+        ------
+        UndefinedMetricError
+            If the result isn't finite a second time.
+        """
+        for _ in range(2):
+            record = self._score(self.train(trial, seed), seed)
+            if math.isfinite(record.value):
+                return record
+        raise UndefinedMetricError(
+            f"the result of seed {seed} must be finite; got {record.value!r} twice. "
+            "Find out why the training diverges; a seed is never left out."
+        )
+
+    def _score(self, result: Any, seed: int) -> SeedRecord:
+        if isinstance(result, tuple) and len(result) == 2:
+            result = evaluate(*result, loss=self.loss, split=self.split)
+        if isinstance(result, Evaluation):
+            self._check_loss(result)
+            return _from_evaluation(result, seed)
+        try:
+            return SeedRecord(float(result), seed)
+        except (TypeError, ValueError):
+            raise InvalidInputError(
+                "the result of train must be (y_true, y_pred), an Evaluation or a number; "
+                f"got {type(result).__name__}. Return one of the three."
+            ) from None
+
+    def _check_loss(self, evaluation: Evaluation) -> None:
+        if evaluation.spec.loss != self.loss.name:
+            raise InvalidInputError(
+                f"loss must be that of the Evaluation, {evaluation.spec.loss!r}; "
+                f"got {self.loss.name!r}. Pass loss= to SeedObjective."
+            )
+
+
+def _from_evaluation(evaluation: Evaluation, seed: int) -> SeedRecord:
+    return SeedRecord(
+        float(evaluation.calibrated),
+        seed,
+        float(evaluation.vanilla),
+        evaluation.spec.split,
+        evaluation.fingerprint,
+    )
+
+
+def check_rows(study: optuna.Study, index: int, record: SeedRecord) -> None:
+    """Refuse a result on other rows than other configurations had under the same seed index.
+
+    Raises
+    ------
+    StateMismatchError
+        If the fingerprints differ, naming both.
+    """
+    if record.fingerprint is None:
+        return
+    key = f"trueup:rows:s{index}"
+    known = study.user_attrs.get(key)
+    if known is None:
+        study.set_user_attr(key, record.fingerprint)
+    elif known != record.fingerprint:
+        raise StateMismatchError(
+            f"the rows of seed index {index} must be the same for all configurations; got "
+            f"fingerprint {record.fingerprint} after {known}. "
+            "Let the validation rows depend on the seed alone."
+        )
+
+
+def scorer_of(
+    study: optuna.Study, train: Train, loss: str | Loss | None, split: Split | None
+) -> SeedScorer:
+    """Return a scorer with the metric and the split that the study was begun with."""
+    kept = study.user_attrs
+    loss = kept.get(METRIC, "log_loss") if loss is None else loss
+    split = _split_from_fact(kept.get(SPLIT)) if split is None else split
+    scorer = SeedScorer(train, loss, split)
+    scorer.pin(study)
+    return scorer
+
+
+def _split_fact(split: Split) -> dict[str, Any]:
+    return {"type": type(split).__name__, **asdict(split)}  # type: ignore[call-overload]
+
+
+def _split_from_fact(fact: dict[str, Any] | None) -> Split:
+    if fact is None:
+        return CrossFit()
+    arguments = {key: value for key, value in fact.items() if key != "type"}
+    split: Split = getattr(splits, fact["type"])(**arguments)
+    return split

@@ -1,0 +1,74 @@
+"""Which configuration to use: never the luckiest seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import optuna
+from optuna.trial import FrozenTrial
+
+from trueup_optuna.facts import single_objective
+from trueup_optuna.standings import standings
+
+
+@dataclass(frozen=True)
+class BestConfig:
+    """The selected configuration.
+
+    Attributes
+    ----------
+    trial : FrozenTrial
+        Its trial in the study; ``trial.params`` are its parameters.
+    mean : float
+        Mean over its seeds, in units of the metric. It is still optimistic, as the best of many is;
+        only :func:`trueup_optuna.confirm` gives an unbiased value.
+    standard_error : float
+        Of the mean, from the variance moderated over configurations.
+    n_seeds : int
+        Seeds of search and finals behind the mean.
+    optimistic_value : float
+        What ``study.best_value`` would have claimed.
+    optimism : float
+        By how much that is better than ``mean``; at least 0 unless a better configuration was
+        eliminated.
+    """
+
+    trial: FrozenTrial
+    mean: float
+    standard_error: float
+    n_seeds: int
+    optimistic_value: float
+    optimism: float
+
+
+def select_best(study: optuna.Study) -> BestConfig:
+    """Select the survivor with the best mean, one standard error to its disadvantage.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        With or without finals.
+
+    Returns
+    -------
+    BestConfig
+        Chosen among the configurations with at least two seeds.
+
+    Raises
+    ------
+    UndefinedMetricError
+        If no finished configuration has two seeds.
+    """
+    single_objective(study)
+    table = standings(study)
+    best = table.best()
+    mean = float(table.sign * table.means[best])
+    claimed = study.best_value
+    return BestConfig(
+        trial=table.trials[best],
+        mean=mean,
+        standard_error=float(table.standard_errors[best]),
+        n_seeds=int(table.n_seeds[best]),
+        optimistic_value=claimed,
+        optimism=table.sign * (mean - claimed),
+    )

@@ -1,0 +1,60 @@
+"""Splits as text: what tags, stored predictions and the command line hold."""
+
+from __future__ import annotations
+
+import ast
+
+from trueup.errors import InvalidInputError
+from trueup.splits import CrossFit, HoldOut, InSample, Rolling, Split
+
+_SPLITS: dict[str, type[Split]] = {
+    split.__name__: split for split in (CrossFit, HoldOut, InSample, Rolling)
+}
+
+
+def parse_split(text: str) -> Split:
+    """Return the split that a text such as ``repr(split)`` names.
+
+    Parameters
+    ----------
+    text : str
+        Name of a split, with literal arguments where it takes any: ``"CrossFit"``,
+        ``"CrossFit(folds=10)"``, ``"HoldOut(0.2, salt=1)"``, ``"Rolling('month')"``.
+
+    Raises
+    ------
+    InvalidInputError
+        If the text names no split of trueup, or its arguments are not those of the split.
+
+    Notes
+    -----
+    Nothing is executed: the arguments are Python literals.
+
+    Examples
+    --------
+    >>> parse_split("CrossFit(folds=10)")
+    CrossFit(folds=10, salt=0)
+    >>> parse_split(repr(InSample()))
+    InSample()
+    """
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+        if isinstance(call, ast.Name):
+            return _SPLITS[call.id]()
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+            return _SPLITS[call.func.id](
+                *(ast.literal_eval(argument) for argument in call.args),
+                **{str(word.arg): ast.literal_eval(word.value) for word in call.keywords},
+            )
+    except InvalidInputError:
+        raise
+    except (SyntaxError, KeyError, TypeError, ValueError) as error:
+        raise _not_a_split(text) from error
+    raise _not_a_split(text)
+
+
+def _not_a_split(text: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"split must be one of {', '.join(_SPLITS)} with its arguments; got {text!r}. "
+        "Write it as in Python, such as CrossFit(folds=5)."
+    )

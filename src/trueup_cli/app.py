@@ -1,0 +1,66 @@
+"""The group of commands, each imported when it is called: ``trueup --help`` loads none of them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import click
+
+import trueup
+from trueup_cli.failures import one_line_failures
+
+
+class _Entry(NamedTuple):
+    """A module of this package that holds a click command, and what the command does."""
+
+    module: str
+    summary: str
+
+
+COMMANDS = {
+    "backfill": _Entry("backfill", "Log the metrics of predictions stored in finished runs."),
+    "calibrate": _Entry("calibrate", "Compare calibrators on a model's predictions, and fit one."),
+    "compare": _Entry("compare", "Decide whether one pipeline beats another, over seeds."),
+    "evaluate": _Entry("evaluate", "Score the predictions of files, vanilla and calibrated."),
+    "monitor": _Entry("monitor", "Estimate the error of registered models before labels arrive."),
+    "tune": _Entry("tune", "Tune hyper-parameters on the calibrated metric, over seeds."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported by name, and whose failures are one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click passes it
+        return sorted(COMMANDS)
+
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click passes it
+        cmd_name: str,
+    ) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        with one_line_failures():
+            module = import_module(f"trueup_cli.{entry.module}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click passes it
+        formatter: click.HelpFormatter,
+    ) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name].summary) for name in sorted(COMMANDS)])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with one_line_failures():
+            return super().invoke(ctx)
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(trueup.__version__, prog_name="trueup")
+def app() -> None:
+    """Calibrated metrics, decisions over seeds, tuning and label-free monitoring."""

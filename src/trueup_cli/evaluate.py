@@ -1,0 +1,162 @@
+"""``trueup evaluate``: vanilla and calibrated metric of predictions in files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+import trueup
+from trueup import Evaluation
+from trueup.errors import InvalidInputError
+from trueup.losses import LOSSES
+from trueup.split_text import parse_split
+from trueup_cli.columns import read_columns
+from trueup_cli.failures import BadInput
+from trueup_mlflow.items import LogItems, calibrated_key, evaluation_items
+
+_PREDICTIONS = ("proba", "logit", "pred")
+
+
+@click.command("evaluate")
+@click.argument("files", nargs=-1, required=True)
+@click.option("--target", required=True, help="Column of the labels.")
+@click.option("--proba", multiple=True, help="Column of probabilities; one a class, in order.")
+@click.option("--logit", multiple=True, help="Column of log-odds or logits, in place of --proba.")
+@click.option("--pred", multiple=True, help="Column of predictions, for losses of numbers.")
+@click.option("--loss", type=click.Choice(sorted(LOSSES)), default="log_loss", show_default=True)
+@click.option(
+    "--split",
+    "split_text",
+    default="CrossFit(5)",
+    show_default=True,
+    help=("CrossFit(folds, salt), HoldOut(bias_fraction, salt), Rolling(period) or InSample."),
+)
+@click.option("--label", "labels", multiple=True, help="Classes in order; the positive one last.")
+@click.option("--row-id", help="Column that identifies the rows; the position by default.")
+@click.option("--time", "times", help="Column of times, for Rolling.")
+@click.option("--weight", "sample_weight", help="Column of weights.")
+@click.option("--field", "fields", multiple=True, help="Column over whose levels to look as well.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--log-to-mlflow", "run_id", metavar="RUN_ID", help="Log the result to this run.")
+@click.option("--experiment", help="Log the result to a new run of this experiment.")
+@click.option("--prefix", default="", help="Put before the loss in the keys, such as val_.")
+@click.option("--step", type=int, default=0, show_default=True, help="Step of logged metrics.")
+@click.option("--tracking-uri", help="MLflow store; by default that of MLflow.")
+def evaluate(files: tuple[str, ...], **options: Any) -> None:
+    """Score the predictions in FILES before and after the correction of one bias term.
+
+    FILES are parquet or CSV files, or patterns such as "preds/*.parquet".
+
+    Exit code: 0 fine, 2 bad input.
+
+    Example: trueup evaluate "preds/*.parquet" --target click --proba p --field site_id
+    """
+    if options["run_id"] and options["experiment"]:
+        raise BadInput("--log-to-mlflow and --experiment exclude each other. Pass one of them.")
+    evaluation = trueup.evaluate(**_arguments(files, options))
+    items = evaluation_items(evaluation, prefix=options["prefix"])
+    click.echo(_json(evaluation) if options["as_json"] else _text(evaluation, items))
+    if options["run_id"] or options["experiment"]:
+        _log(items, options)
+
+
+def _arguments(files: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    kind, predictions = _prediction_columns(options)
+    single = {name: options[name] for name in ("row_id", "times", "sample_weight")}
+    wanted = {name: column for name, column in single.items() if column is not None}
+    columns = read_columns(
+        files, [options["target"], *predictions, *wanted.values(), *options["fields"]]
+    )
+    y_true = columns[options["target"]]
+    return {
+        "y_true": y_true,
+        "y_logit" if kind == "logit" else "y_pred": _stacked([columns[c] for c in predictions]),
+        "loss": options["loss"],
+        "split": parse_split(options["split_text"]),
+        "labels": _typed(options["labels"], y_true),
+        **{name: columns[column] for name, column in wanted.items()},
+        "fields": {name: columns[name] for name in options["fields"]} or None,
+    }
+
+
+def _prediction_columns(options: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    given = [(kind, options[kind]) for kind in _PREDICTIONS if options[kind]]
+    if len(given) != 1:
+        raise BadInput(
+            f"exactly one of --proba, --logit and --pred must be given; got {len(given)}. "
+            "Name the column of the predictions."
+        )
+    return given[0]
+
+
+def _stacked(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+
+def _typed(labels: Sequence[str], y_true: NDArray[Any]) -> list[Any] | None:
+    """Return the classes in the type of the column, which a shell can't write."""
+    if not labels:
+        return None
+    if y_true.dtype.kind == "b":
+        return [label.lower() in ("true", "1") for label in labels]
+    if y_true.dtype.kind not in "iuf":
+        return list(labels)
+    try:
+        return [float(label) for label in labels]
+    except ValueError:
+        raise InvalidInputError(
+            f"labels must be numbers, as the column of the labels is; got {list(labels)!r}. "
+            "Fix --label."
+        ) from None
+
+
+def _json(evaluation: Evaluation) -> str:
+    content = evaluation.to_dict()
+    errors = content["standard_errors"]
+    content["standard_errors"] = {k: v if np.isfinite(v) else None for k, v in errors.items()}
+    return json.dumps(content)
+
+
+def _text(evaluation: Evaluation, items: LogItems) -> str:
+    width = max(map(len, items.metrics))
+    errors = {
+        items.key: evaluation.standard_errors.vanilla,
+        calibrated_key(items.key): evaluation.standard_errors.calibrated,
+    }
+    lines = [f"{'':{width}}  {'value':>12}  {'± row sampling':>14}"]
+    for key, value in items.metrics.items():
+        error = f"{errors[key]:14.6f}" if key in errors else ""
+        lines.append(f"{key:{width}}  {value:12.6f}  {error}".rstrip())
+    lines.append(
+        f"{evaluation.n} rows, {evaluation.n_scored} scored, {evaluation.spec.split}, "
+        f"rows {evaluation.fingerprint.partition(':')[0]}"
+    )
+    return "\n".join(lines)
+
+
+def _log(items: LogItems, options: Mapping[str, Any]) -> None:
+    from mlflow import MlflowClient
+
+    from trueup_mlflow.writer import Point, RunWriter
+
+    client = MlflowClient(options["tracking_uri"])
+    run_id = options["run_id"] or _new_run(client, options["experiment"])
+    client.get_run(run_id)  # a run that does not exist is bad input, not a warning
+    written = RunWriter(run_id, client).log(items, Point(options["step"]))
+    if options["experiment"]:
+        client.set_terminated(run_id, "FINISHED" if written else "FAILED")
+    if not written:
+        raise BadInput(f"the result could not be logged to run {run_id}.")
+    click.echo(f"logged to run {run_id}", err=True)
+
+
+def _new_run(client: Any, experiment: str) -> str:
+    known = client.get_experiment_by_name(experiment)
+    experiment_id = known.experiment_id if known else client.create_experiment(experiment)
+    run = client.create_run(experiment_id, run_name="trueup evaluate")
+    return str(run.info.run_id)

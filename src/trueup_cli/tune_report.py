@@ -1,0 +1,138 @@
+"""The report of ``trueup tune report``: as text, as JSON and as a figure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import norm
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from trueup_optuna import Confirmation, StudyReport
+
+_SHOWN = 15
+
+
+def report_text(report: StudyReport) -> str:
+    """Return the report for a terminal."""
+    best = report.best
+    lines = [
+        f"study {report.name}: {len(report.rows)} configurations, {report.search_trainings} "
+        f"trainings in the search, {report.final_trainings} in the finals",
+        f"selected: trial {best.trial.number}, {best.mean:.6g} ± {best.standard_error:.2g} "
+        f"over {best.n_seeds} seeds; parameters {best.trial.params}",
+        f"optimistic: {best.optimistic_value:.6g} is what Optuna calls the best value, "
+        f"{best.optimism:.2g} better than the selected mean",
+        *_vanilla_lines(report),
+        "",
+        "  trial  seeds  mean ± standard error     P(best)  eliminated by",
+        *_row_lines(report),
+    ]
+    return "\n".join(lines)
+
+
+def _vanilla_lines(report: StudyReport) -> list[str]:
+    vanilla = report.vanilla
+    if vanilla is None:
+        return ["vanilla: not recorded, because train returned numbers"]
+    ratio = f"seed sd {vanilla.seed_sd:.2g} calibrated, {vanilla.vanilla_seed_sd:.2g} vanilla"
+    if vanilla.same:
+        return [f"vanilla: would have chosen the same trial; {ratio}"]
+    return [
+        f"vanilla: would have chosen trial {vanilla.number}, which costs {vanilla.cost:.2g} "
+        f"± {vanilla.cost_standard_error:.2g} of the calibrated metric; {ratio}"
+    ]
+
+
+def _row_lines(report: StudyReport) -> list[str]:
+    lines = []
+    for row in report.rows[:_SHOWN]:
+        chance = report.p_best.get(row.number)
+        out = "" if row.eliminated_by is None else f"trial {row.eliminated_by}"
+        value = f"{row.mean:.6g} ± {row.standard_error:.2g}"
+        share = "" if chance is None else f"{chance:.2f}"
+        lines.append(
+            f"  {row.number:5d}  {row.n_seeds:5d}  {value:24s}  {share:>7s}  {out}".rstrip()
+        )
+    hidden = len(report.rows) - _SHOWN
+    return lines + ([f"  ... and {hidden} more"] if hidden > 0 else [])
+
+
+def confirmation_text(confirmed: Confirmation) -> str:
+    """Return the confirmed value in a sentence or two."""
+    text = (
+        f"confirmed on {confirmed.n} fresh seeds: {confirmed.mean:.6g} "
+        f"[{confirmed.low:.6g}, {confirmed.high:.6g}]"
+    )
+    if confirmed.difference is None or confirmed.p_better is None:
+        return text
+    return (
+        f"{text}\nagainst the rival: difference {confirmed.difference:.3g} "
+        f"[{confirmed.difference_low:.3g}, {confirmed.difference_high:.3g}], better under "
+        f"{confirmed.p_better:.0%} of the seeds"
+    )
+
+
+def report_json(report: StudyReport) -> dict[str, Any]:
+    """Return the report as plain values."""
+    best = report.best
+    return {
+        "study": report.name,
+        "selected": {
+            "number": best.trial.number,
+            "params": best.trial.params,
+            "mean": best.mean,
+            "standard_error": best.standard_error,
+            "n_seeds": best.n_seeds,
+            "optimistic_value": best.optimistic_value,
+        },
+        "search_trainings": report.search_trainings,
+        "final_trainings": report.final_trainings,
+        "vanilla": None if report.vanilla is None else asdict(report.vanilla),
+        "p_best": report.p_best,
+        "rows": [asdict(row) for row in report.rows],
+    }
+
+
+def save_figure(report: StudyReport, path: Path) -> None:
+    """Draw seeds, eliminations and the posterior of the finalists; the suffix gives the format."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    _draw_seeds(left, report)
+    _draw_posterior(right, report)
+    figure.savefig(path)
+
+
+def _draw_seeds(axes: Axes, report: StudyReport) -> None:
+    for gone, color, label in ((False, "tab:blue", "in the race"), (True, "0.7", "eliminated")):
+        rows = [row for row in report.rows if (row.eliminated_by is not None) == gone]
+        axes.bar([r.number for r in rows], [r.n_seeds for r in rows], color=color, label=label)
+    for row in report.rows:
+        if row.eliminated_by is not None:
+            axes.annotate(
+                f"by {row.eliminated_by}",
+                (row.number, row.n_seeds),
+                rotation=90,
+                fontsize=6,
+                ha="center",
+                va="bottom",
+            )
+    axes.set(xlabel="trial", ylabel="seeds", title="Where the seeds went")
+    axes.legend()
+
+
+def _draw_posterior(axes: Axes, report: StudyReport) -> None:
+    rows = [row for row in report.rows if row.number in report.p_best]
+    for row in rows[:8]:
+        grid = row.mean + row.standard_error * np.linspace(-4.0, 4.0, 161)
+        label = f"trial {row.number}: P(best) = {report.p_best[row.number]:.2f}"
+        axes.plot(grid, norm.pdf(grid, row.mean, row.standard_error), label=label)
+    axes.set(xlabel="true mean of the metric", ylabel="density", title="Finalists")
+    if rows:
+        axes.legend(fontsize=7)

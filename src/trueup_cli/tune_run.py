@@ -1,0 +1,238 @@
+"""The three stages of ``trueup tune``, in one process or in several."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any, Literal
+
+import optuna
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import TrialState
+from tqdm import tqdm
+
+from trueup.errors import InvalidInputError
+from trueup_cli.tune_space import load_space, load_train, with_space
+from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals, recover_stale
+
+Stage = Literal["search", "finals"]
+STAGES: tuple[Stage, ...] = ("search", "finals")
+
+SAMPLERS = {
+    "tpe": optuna.samplers.TPESampler,
+    "random": optuna.samplers.RandomSampler,
+    "gp": optuna.samplers.GPSampler,
+    "cma-es": optuna.samplers.CmaEsSampler,
+    "nsga-ii": optuna.samplers.NSGAIISampler,
+}
+_FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
+
+
+@dataclass(frozen=True)
+class TunePlan:
+    """Everything that a worker needs to know; it travels to the workers as JSON."""
+
+    target: str
+    space: str | None
+    storage: str
+    study_name: str
+    trials: int = 60
+    seeds: int = 20
+    confirm: int = 5
+    n_base: int = 2
+    loss: str = "log_loss"
+    direction: Literal["minimize", "maximize"] = "minimize"
+    sampler: str = "tpe"
+    alpha: float = 0.05
+    epsilon: float = 0.0
+    finals: int | None = None
+    grace: float = 120.0
+
+    @property
+    def heartbeat(self) -> float:
+        """Seconds between two signs of life."""
+        return self.grace / 4.0
+
+
+def open_storage(where: str) -> BaseStorage:
+    """Return the storage behind a database URL, or behind the path of a journal file."""
+    if "://" in where:
+        return RDBStorage(where)
+    return JournalStorage(JournalFileBackend(where))
+
+
+def load_study(storage: str, name: str) -> optuna.Study:
+    """Return a study that exists.
+
+    Raises
+    ------
+    InvalidInputError
+        If the storage has no study of that name.
+    """
+    missing = "://" not in storage and not Path(storage).exists()
+    try:
+        if not missing:
+            return optuna.load_study(study_name=name, storage=open_storage(storage))
+    except KeyError:
+        pass
+    raise InvalidInputError(
+        f"study must exist in {storage}; got {name!r}. Check --storage and --study-name."
+    )
+
+
+def prepare_study(plan: TunePlan, *, resume: bool) -> optuna.Study:
+    """Create the study, or find the one to resume.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is nothing to resume, or something that would be resumed without being asked to.
+    """
+    if resume:
+        load_study(plan.storage, plan.study_name)
+    try:
+        study = open_study(plan, load_if_exists=resume)
+    except optuna.exceptions.DuplicatedStudyError:
+        raise InvalidInputError(
+            f"study must be new; got {plan.study_name!r}, which exists in {plan.storage}. "
+            "Add --resume or choose another --study-name."
+        ) from None
+    plan_objective(plan).pin(study)
+    return study
+
+
+def open_study(plan: TunePlan, *, load_if_exists: bool = True) -> optuna.Study:
+    """Return the study of a plan, with the plan's sampler and pruner."""
+    return optuna.create_study(
+        storage=open_storage(plan.storage),
+        study_name=plan.study_name,
+        direction=plan.direction,
+        sampler=SAMPLERS[plan.sampler](),
+        pruner=SeedRacePruner(plan.trials, alpha=plan.alpha, epsilon=plan.epsilon),
+        load_if_exists=load_if_exists,
+    )
+
+
+def plan_train(plan: TunePlan) -> Any:
+    """Return the train function of a plan."""
+    space = None if plan.space is None else load_space(plan.space)
+    return with_space(load_train(plan.target), space)
+
+
+def run_stage(plan: TunePlan, stage: Stage) -> None:
+    """Work on one stage of a plan until it is done; any number of processes may do so."""
+    study = open_study(plan)
+    if stage == "finals":
+        train = plan_train(plan)
+        finals(study, train, budget=plan.finals, heartbeat=plan.heartbeat, grace=plan.grace)
+    else:
+        _search(study, plan)
+
+
+def plan_objective(plan: TunePlan) -> SeedObjective:
+    """Return the objective of a plan."""
+    return SeedObjective(
+        plan_train(plan),
+        seeds=SeedList(plan.seeds, confirm=plan.confirm),
+        n_base=plan.n_base,
+        loss=plan.loss,
+        heartbeat=plan.heartbeat,
+        grace=plan.grace,
+    )
+
+
+def _search(study: optuna.Study, plan: TunePlan) -> None:
+    objective = plan_objective(plan)
+    while count_finished(study) < plan.trials:
+        recover_stale(study, plan.grace)
+        begun = study.get_trials(deepcopy=False, states=(*_FINISHED, TrialState.RUNNING))
+        waiting = study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
+        if waiting or len(begun) < plan.trials:
+            study.optimize(objective, n_trials=1)
+        else:
+            time.sleep(0.2)  # the last trials belong to other workers, or to dead ones
+
+
+def count_finished(study: optuna.Study) -> int:
+    """Return the number of finished trials."""
+    return len(study.get_trials(deepcopy=False, states=_FINISHED))
+
+
+def run_workers(plan: TunePlan, stage: Stage, workers: int) -> None:
+    """Run one stage in several processes.
+
+    Raises
+    ------
+    InvalidInputError
+        If all workers failed; each has printed its error. What a single one leaves behind is taken
+        over by the others.
+    """
+    content = json.dumps({"plan": asdict(plan), "stage": stage})
+    command = [sys.executable, "-m", "trueup_cli.tune_run", content]
+    running = [subprocess.Popen(command) for _ in range(workers)]
+    try:
+        codes = [worker.wait() for worker in running]
+    except KeyboardInterrupt:
+        # The terminal has sent the interrupt to the workers as well: let them mark their trials.
+        for worker in running:
+            worker.wait()
+        raise
+    finally:
+        for worker in running:
+            worker.terminate()
+    if all(codes):
+        raise InvalidInputError(
+            f"a worker must finish the {stage}; got exit codes {codes}. "
+            "Mend the error above and add --resume."
+        )
+
+
+@contextmanager
+def progress(plan: TunePlan, stage: Stage) -> Iterator[None]:
+    """Show how far a stage is, on a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    total = plan.trials if stage == "search" else plan.finals
+    stop = Event()
+    thread = Thread(target=_follow, args=(plan, stage, total, stop), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _follow(plan: TunePlan, stage: Stage, total: int | None, stop: Event) -> None:
+    name = plan.study_name + ("::finals" if stage == "finals" else "")
+    with tqdm(total=total, desc=stage, unit="trial" if stage == "search" else "seed") as bar:
+        done = False
+        while not done:
+            done = stop.wait(0.5)
+            with suppress(InvalidInputError):  # the finals' study is made by the first worker
+                bar.n = count_finished(load_study(plan.storage, name))
+            bar.refresh()
+
+
+def main(content: str) -> int:
+    """Work on a stage as a process of its own; return the exit code."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    work = json.loads(content)
+    try:
+        run_stage(TunePlan(**work["plan"]), work["stage"])
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

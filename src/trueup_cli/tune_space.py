@@ -1,0 +1,107 @@
+"""The train function and the space of ``trueup tune``, read from files."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trueup.errors import InvalidInputError
+
+_KINDS = {"float": ("low", "high"), "int": ("low", "high"), "categorical": ("choices",)}
+_OPTIONAL = {"float": {"log", "step"}, "int": {"log", "step"}, "categorical": set[str]()}
+
+
+def load_train(target: str) -> Callable[..., Any]:
+    """Return the function that ``script.py:name`` names.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such file or function.
+    """
+    file, _, name = target.rpartition(":")
+    path = Path(file)
+    if not file or not path.is_file():
+        raise InvalidInputError(
+            f"TRAIN must be script.py:function; got {target!r}. Give the path of a script."
+        )
+    sys.path.insert(0, str(path.parent.resolve()))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    train = getattr(module, name, None)
+    if not callable(train):
+        raise InvalidInputError(
+            f"TRAIN must name a function of {file}; got {name!r}. Check the spelling."
+        )
+    return train  # type: ignore[no-any-return]
+
+
+def load_space(path: str | Path) -> dict[str, dict[str, Any]]:
+    """Return the parameters of a space file, checked.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file isn't a mapping of names to parameters, or a parameter lacks or has a wrong key.
+    """
+    space = yaml.safe_load(Path(path).read_text())
+    if not isinstance(space, dict) or not space:
+        raise InvalidInputError(
+            f"space must be a mapping of parameter names; got {type(space).__name__}. "
+            "Write lines such as: learning_rate: {type: float, low: 1.0e-4, high: 0.1, log: true}"
+        )
+    for name, parameter in space.items():
+        _check_parameter(name, parameter)
+    return space
+
+
+def _check_parameter(name: str, parameter: Any) -> None:
+    kind = parameter.get("type") if isinstance(parameter, dict) else None
+    if kind not in _KINDS:
+        raise InvalidInputError(
+            f"type of parameter {name!r} must be one of {sorted(_KINDS)}; got {kind!r}. "
+            "Give each parameter a type."
+        )
+    given, needed = set(parameter) - {"type"}, set(_KINDS[kind])
+    if not needed <= given <= needed | _OPTIONAL[kind]:
+        raise InvalidInputError(
+            f"keys of {kind} parameter {name!r} must be {sorted(needed)} and may be "
+            f"{sorted(_OPTIONAL[kind])}; got {sorted(given)}. Correct the space file."
+        )
+    for key in ("low", "high") if kind != "categorical" else ():
+        if isinstance(parameter[key], str):
+            raise InvalidInputError(
+                f"{key} of parameter {name!r} must be a number; got {parameter[key]!r}. "
+                "YAML reads 1e-4 as text: write 1.0e-4."
+            )
+
+
+def suggest(trial: Any, space: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Let the trial suggest a value for each parameter."""
+    values = {}
+    for name, parameter in space.items():
+        arguments = {key: value for key, value in parameter.items() if key != "type"}
+        values[name] = getattr(trial, f"suggest_{parameter['type']}")(name, **arguments)
+    return values
+
+
+def with_space(
+    train: Callable[..., Any], space: dict[str, dict[str, Any]] | None
+) -> Callable[..., Any]:
+    """Return ``train(trial, seed)`` for a ``train(params, seed)`` over a space file."""
+    if space is None:
+        return train
+
+    def train_trial(trial: Any, seed: int) -> Any:
+        return train(suggest(trial, space), seed)
+
+    return train_trial

@@ -1,0 +1,136 @@
+"""Groups and parts of the splits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trueup import evaluate
+from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup.splits import CrossFit, HoldOut, InSample, Part, Rolling
+
+IDS = np.arange(20_000, dtype=np.uint64)
+
+
+def test_crossfit_scores_each_fold_with_all_others():
+    parts = list(CrossFit(3).parts(3))
+    assert parts == [Part(0, (1, 2)), Part(1, (0, 2)), Part(2, (0, 1))]
+
+
+def test_holdout_scores_what_the_bias_was_not_fitted_on():
+    assert list(HoldOut().parts(2)) == [Part(scored=1, fitted_on=(0,))]
+
+
+def test_crossfit_folds_are_of_about_equal_size():
+    counts = np.bincount(CrossFit(5).groups(IDS, None))
+    assert np.abs(counts - 4000).max() < 4.0 * np.sqrt(20_000 * 0.2 * 0.8)
+
+
+@pytest.mark.parametrize("fraction", [0.01, 0.1, 0.5, 0.99])
+def test_holdout_keeps_its_share_of_bias_rows(fraction):
+    n_bias = int((HoldOut(fraction).groups(IDS, None) == 0).sum())
+    assert abs(n_bias - 20_000 * fraction) < 4.0 * np.sqrt(20_000 * fraction * (1 - fraction))
+
+
+def test_folds_of_successive_ids_look_independent():
+    fold = CrossFit(5).groups(IDS, None)
+    same = int((fold[1:] == fold[:-1]).sum())
+    assert abs(same - 4000) < 4.0 * np.sqrt(20_000 * 0.2 * 0.8)
+
+
+@pytest.mark.parametrize("split", [CrossFit(5), HoldOut(0.3), InSample()])
+def test_group_of_a_row_depends_on_its_id_alone(split):
+    groups = split.groups(IDS, None)
+    order = np.random.default_rng(0).permutation(len(IDS))[:777]
+    np.testing.assert_array_equal(split.groups(IDS[order], None), groups[order])
+
+
+def test_salt_gives_another_partition():
+    first, second = (CrossFit(5, salt=salt).groups(IDS, None) for salt in (0, 1))
+    assert abs((first == second).mean() - 0.2) < 0.02
+
+
+def test_splits_of_numpy_numbers_equal_those_of_python_numbers():
+    assert repr(CrossFit(np.int64(5), salt=np.int32(3))) == repr(CrossFit(5, salt=3))
+    assert repr(HoldOut(np.float64(0.1))) == repr(HoldOut(0.1))
+    assert repr(Rolling(np.float64(7.0))) == repr(Rolling(7)) == "Rolling(period=7)"
+
+
+def test_rolling_counts_periods_from_the_earliest_time():
+    times = np.array([10.0, 14.9, 15.0, 30.0, 10.0])
+    np.testing.assert_array_equal(Rolling(5).groups(IDS[:5], times), [0, 0, 1, 2, 0])
+
+
+def test_rolling_calibrates_each_period_with_the_one_before():
+    assert list(Rolling(1).parts(3)) == [Part(1, (0,)), Part(2, (1,))]
+
+
+def test_rolling_by_days_and_by_calendar_months():
+    times = np.array(["2013-01-31", "2013-02-01", "2013-02-28", "2013-04-01"], "datetime64[D]")
+    np.testing.assert_array_equal(Rolling("month").groups(IDS[:4], times), [0, 1, 1, 2])
+    np.testing.assert_array_equal(Rolling(7).groups(IDS[:4], times), [0, 0, 1, 2])
+
+
+def drifting_rows():
+    rng = np.random.default_rng(1)
+    times = np.repeat(np.arange(6), 200)
+    y_pred = rng.uniform(0.1, 0.9, 1200)
+    return (rng.random(1200) < y_pred).astype(int), y_pred, times
+
+
+def test_rolling_never_looks_ahead():
+    y_true, y_pred, times = drifting_rows()
+    before = evaluate(y_true, y_pred, times=times, split=Rolling(1))
+    for last in range(1, 6):
+        future = times >= last
+        changed = evaluate(
+            np.where(future, 1 - y_true, y_true),
+            np.where(future, y_pred**3, y_pred),
+            times=times,
+            split=Rolling(1),
+        )
+        assert changed.fold_bias_terms[:last] == before.fold_bias_terms[:last]
+        earlier = evaluate(y_true[~future], y_pred[~future], times=times[~future], split=InSample())
+        assert earlier.n == 200 * last
+        if last > 1:
+            prefix = evaluate(
+                y_true[~future], y_pred[~future], times=times[~future], split=Rolling(1)
+            )
+            assert prefix.fold_bias_terms == before.fold_bias_terms[: last - 1]
+
+
+def test_rolling_does_not_score_the_first_period():
+    y_true, y_pred, times = drifting_rows()
+    result = evaluate(y_true, y_pred, times=times, split=Rolling(1))
+    assert (result.n, result.n_scored) == (1200, 1000)
+    later = times > 0
+    rest = evaluate(y_true[later], y_pred[later], split=InSample())
+    assert result.vanilla_on_scored_rows == pytest.approx(rest.vanilla, rel=1e-14)
+
+
+def test_rolling_of_one_period_has_nothing_to_score():
+    with pytest.raises(UndefinedMetricError, match="at least two periods of 100; got 1"):
+        evaluate([0, 1], [0.5, 0.6], times=[1, 2], split=Rolling(100))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: CrossFit(1), "folds must be at least 2; got 1"),
+        (lambda: CrossFit(5.0), "folds must be an integer; got 5.0"),
+        (lambda: CrossFit(True), "folds must be an integer; got True"),
+        (lambda: CrossFit(salt="a"), "salt must be an integer; got 'a'"),
+        (lambda: HoldOut(0.0), r"bias_fraction must be in \(0, 1\); got 0.0"),
+        (lambda: HoldOut(1), r"bias_fraction must be in \(0, 1\); got 1"),
+        (lambda: HoldOut(float("nan")), r"bias_fraction must be in \(0, 1\); got nan"),
+        (lambda: HoldOut("0.1"), r"bias_fraction must be in \(0, 1\); got '0.1'"),
+        (lambda: HoldOut(salt=0.5), "salt must be an integer; got 0.5"),
+        (lambda: Rolling(0), 'period must be a positive number or "month"; got 0'),
+        (lambda: Rolling(-1.5), 'period must be a positive number or "month"; got -1.5'),
+        (lambda: Rolling("week"), "period must be a positive number or \"month\"; got 'week'"),
+        (lambda: Rolling(None), 'period must be a positive number or "month"; got None'),
+    ],
+)
+def test_bad_setting_of_a_split_is_refused(make, message):
+    with pytest.raises(InvalidInputError, match=message):
+        make()

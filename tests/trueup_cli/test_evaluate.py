@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from mlflow import MlflowClient
+
+import trueup
+from trueup_cli.app import app
+
+N = 600
+RNG = np.random.default_rng(0)
+P = RNG.random(N)
+Y = (RNG.random(N) < P).astype(int)
+PROBA = RNG.dirichlet([1.0, 1.0, 1.0], N)
+FRAME = pd.DataFrame(
+    {
+        "click": Y,
+        "named": np.array(["no", "yes"])[Y],
+        "p": P,
+        "l": np.log(P / (1 - P)),
+        "site": np.arange(N) % 3,
+        "id": np.arange(N) * 11,
+        "day": np.arange(N) // 100,
+        "w": RNG.integers(1, 4, N),
+        "three": np.arange(N) % 3,
+        **{f"p{i}": PROBA[:, i] for i in range(3)},
+    }
+)
+
+
+@pytest.fixture
+def preds(tmp_path):
+    FRAME.iloc[:250].to_parquet(tmp_path / "part-0.parquet")
+    FRAME.iloc[250:].to_csv(tmp_path / "part-1.csv", index=False)
+    return str(tmp_path / "part-*")
+
+
+def evaluate(*arguments):
+    return CliRunner().invoke(app, ["evaluate", *arguments])
+
+
+def as_dict(*arguments):
+    result = evaluate(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def expected(y, p=None, **options):
+    return json.loads(json.dumps(trueup.evaluate(y, p, **options).to_dict()))
+
+
+def test_json_is_the_evaluation_of_all_files(preds):
+    found = as_dict(preds, "--target", "click", "--proba", "p", "--field", "site")
+    assert found == expected(Y, P, fields={"site": FRAME["site"].to_numpy()})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "evaluation"),
+    [
+        (["--target", "click", "--logit", "l"], lambda: expected(Y, y_logit=FRAME["l"])),
+        (
+            ["--target", "named", "--proba", "p", "--label", "no", "--label", "yes"],
+            lambda: expected(Y, P),
+        ),
+        (
+            ["--target", "click", "--proba", "p", "--label", "1", "--label", "0"],
+            lambda: expected(1 - Y, P),
+        ),
+        (
+            ["--target", "click", "--proba", "p", "--split", "HoldOut(0.3, salt=2)"],
+            lambda: expected(Y, P, split=trueup.HoldOut(0.3, salt=2)),
+        ),
+        (
+            ["--target", "click", "--proba", "p", "--split", "Rolling(2)", "--time", "day"],
+            lambda: expected(Y, P, split=trueup.Rolling(2), times=FRAME["day"]),
+        ),
+        (
+            ["--target", "click", "--proba", "p", "--row-id", "id", "--weight", "w"],
+            lambda: expected(Y, P, row_id=FRAME["id"], sample_weight=FRAME["w"]),
+        ),
+        (
+            ["--target", "l", "--pred", "p", "--loss", "mean_squared_error"],
+            lambda: expected(FRAME["l"], P, loss="mean_squared_error"),
+        ),
+        (
+            ["--target", "three", "--proba", "p0", "--proba", "p1", "--proba", "p2"],
+            lambda: expected(FRAME["three"], PROBA),
+        ),
+    ],
+)
+def test_each_option_is_the_keyword_of_evaluate(preds, arguments, evaluation):
+    assert as_dict(preds, *arguments) == evaluation()
+
+
+def test_table_shows_what_a_run_would_gain(preds):
+    result = evaluate(preds, "--target", "click", "--proba", "p", "--prefix", "val_")
+    assert result.exit_code == 0
+    shown = {line.split()[0] for line in result.output.splitlines()[1:5]}
+    assert shown == {
+        "val_log_loss",
+        "calibrated_val_log_loss",
+        "bias_cost_val_log_loss",
+        "bias_term_val_log_loss",
+    }
+    assert f"{N} rows, {N} scored, CrossFit(folds=5, salt=0)" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--target", "click"], "exactly one of --proba, --logit and --pred must be given; got 0"),
+        (["--target", "click", "--proba", "p", "--logit", "l"], "must be given; got 2"),
+        (["--target", "click", "--proba", "q"], "column 'q' must be in"),
+        (["--target", "click", "--proba", "l"], "y_pred must be in [0, 1]; got"),
+        (["--target", "click", "--proba", "p", "--split", "Fold(3)"], "split must be one of"),
+        (["--target", "named", "--proba", "p"], "Pass labels=[negative, positive]"),
+        (["--target", "click", "--proba", "p", "--label", "a", "--label", "b"], "Fix --label"),
+        (["--target", "click", "--proba", "p", "--time", "day", "--split", "Rolling(999)"], "two"),
+        (["--target", "click", "--proba", "p", "--loss", "auc"], "Invalid value for '--loss'"),
+        (["--proba", "p"], "Missing option '--target'"),
+        (
+            ["--target", "click", "--proba", "p", "--log-to-mlflow", "x", "--experiment", "y"],
+            "exclude each other",
+        ),
+    ],
+)
+def test_bad_input_ends_with_two_and_one_line(preds, arguments, message):
+    result = evaluate(preds, *arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_the_command_itself_prints_one_line_and_no_traceback(tmp_path):
+    command = [sys.executable, "-c", "from trueup_cli import main; main()", "evaluate"]
+    command += [str(tmp_path / "no.parquet"), "--target", "y", "--proba", "p"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 2
+    assert run.stderr.startswith("Error: files must be paths or patterns of files; got")
+    assert len(run.stderr.splitlines()) == 1
+
+
+def test_warnings_are_one_line_on_standard_error(tmp_path):
+    path = tmp_path / "a.csv"
+    pd.DataFrame({"y": Y, "p": P.round()}).to_csv(path, index=False)
+    result = evaluate(str(path), "--target", "y", "--proba", "p", "--json")
+    assert result.exit_code == 0
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"warning: {N} predictions are ")
+    assert json.loads(result.stdout)["n"] == N
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("store")
+    uri = f"sqlite:///{folder / 'mlflow.db'}"
+    MlflowClient(uri).create_experiment("tests", artifact_location=(folder / "files").as_uri())
+    return uri
+
+
+def test_result_is_logged_to_a_run_when_asked(preds, store):
+    client = MlflowClient(store)
+    experiment = client.get_experiment_by_name("tests").experiment_id
+    run_id = client.create_run(experiment).info.run_id
+    options = ["--target", "click", "--proba", "p", "--tracking-uri", store]
+    result = evaluate(preds, *options, "--log-to-mlflow", run_id, "--prefix", "val_", "--step", "3")
+    assert result.exit_code == 0, result.output
+    assert run_id in result.stderr
+    run = client.get_run(run_id)
+    evaluation = trueup.evaluate(Y, P)
+    assert run.data.metrics["calibrated_val_log_loss"] == evaluation.calibrated
+    assert run.data.tags["trueup.fingerprint.val_log_loss"] == evaluation.fingerprint
+    assert client.get_metric_history(run_id, "val_log_loss")[0].step == 3
+
+
+def test_result_is_logged_to_a_new_run_of_an_experiment(preds, store):
+    options = ["--target", "click", "--proba", "p", "--tracking-uri", store]
+    for _ in range(2):
+        assert evaluate(preds, *options, "--experiment", "from files").exit_code == 0
+    client = MlflowClient(store)
+    runs = client.search_runs([client.get_experiment_by_name("from files").experiment_id])
+    assert [run.info.status for run in runs] == ["FINISHED"] * 2
+    assert all("calibrated_log_loss" in run.data.metrics for run in runs)
+
+
+def test_a_run_that_does_not_exist_is_bad_input(preds, store):
+    options = ["--target", "click", "--proba", "p", "--tracking-uri", store]
+    result = evaluate(preds, *options, "--log-to-mlflow", "0" * 32)
+    assert result.exit_code == 2
+    assert result.stderr == f"Error: Run with id={'0' * 32} not found\n"
+
+
+def test_a_result_that_cannot_be_logged_is_no_success(preds, store):
+    options = ["--target", "click", "--proba", "p", "--tracking-uri", store]
+    result = evaluate(preds, *options, "--experiment", "refused", "--prefix", "a=")
+    assert result.exit_code == 2
+    assert "could not be logged" in result.stderr

@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import optuna
+import pytest
+from click.testing import CliRunner
+
+from trueup.errors import InvalidInputError
+from trueup_cli.tune import tune
+from trueup_cli.tune_run import load_study
+from trueup_cli.tune_space import load_space, load_train, suggest
+from trueup_optuna import report_study
+from trueup_optuna.records import seed_records
+
+SCRIPT = """
+import time
+import numpy as np
+
+def train(params, seed):
+    time.sleep({pause})
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, 200)
+    own = np.random.default_rng([seed, int(params["x"] * 2**30), params["depth"]])
+    logit = (2 * y - 1) * (1.0 - (params["x"] - 0.5) ** 2) + rng.normal(size=200) + own.normal()
+    return y, 1 / (1 + np.exp(-logit))
+
+def train_number(trial, seed):
+    return trial.suggest_float("x", 0.0, 1.0) ** 2 + 0.01 * np.random.default_rng(seed).normal()
+"""
+SPACE = """
+x: {type: float, low: 0.0, high: 1.0}
+depth: {type: int, low: 1, high: 3}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_script.py").write_text(SCRIPT.format(pause=0.0))
+    (tmp_path / "space.yaml").write_text(SPACE)
+    before = list(sys.path)
+    yield tmp_path
+    sys.path[:] = before
+    sys.modules.pop("my_script", None)
+
+
+def arguments(*more):
+    small = ["--trials", "6", "--seeds", "6", "--finals", "5", "--confirm", "3"]
+    return ["my_script.py:train", "--space", "space.yaml", *small, *more]
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(tune, list(arguments), catch_exceptions=False)
+
+
+def test_a_study_runs_to_the_confirmed_value(folder):
+    result = invoke(*arguments())
+    assert result.exit_code == 0, result.output
+    assert "6 configurations" in result.output
+    assert "confirmed on 3 fresh seeds" in result.output
+    assert "vanilla: would have chosen" in result.output
+    study = load_study("trueup-study.journal", "trueup")
+    assert len(study.trials) == 6
+    assert seed_records(study.trials[0].user_attrs)[0].vanilla is not None
+
+
+def test_report_prints_and_draws(folder):
+    invoke(*arguments())
+    text = invoke("report", "--plot", "report.png")
+    assert text.exit_code == 0
+    assert "seeds  mean ± standard error" in text.output
+    assert (folder / "report.png").read_bytes().startswith(b"\x89PNG")
+    content = json.loads(invoke("report", "--json").output)
+    report = report_study(load_study("trueup-study.journal", "trueup"))
+    assert content["selected"]["number"] == report.best.trial.number
+    assert [row["number"] for row in content["rows"]] == [row.number for row in report.rows]
+    assert 0 < content["final_trainings"] <= 5
+
+
+def test_a_train_function_may_suggest_by_itself(folder):
+    result = invoke("my_script.py:train_number", "--trials", "4", "--finals", "2")
+    assert result.exit_code == 0, result.output
+    assert "vanilla: not recorded" in result.output
+
+
+def test_an_existing_study_needs_resume(folder):
+    assert invoke(*arguments()).exit_code == 0
+    again = invoke(*arguments())
+    assert again.exit_code == 2
+    assert "study must be new; got 'trueup'" in again.output
+    resumed = invoke(*arguments("--resume", "--finals", "7"))
+    assert resumed.exit_code == 0, resumed.output
+    assert "confirmed on 3 fresh seeds" in resumed.output
+
+
+def test_resuming_with_another_alpha_is_refused(folder):
+    invoke(*arguments())
+    result = invoke(*arguments("--resume", "--alpha", "0.2"))
+    assert result.exit_code == 2
+    assert "rule must be what the study 'trueup' was begun with" in result.output
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (["--resume"], "study must exist in trueup-study.journal; got 'trueup'"),
+        (["--workers", "2", "--storage", "sqlite:///a.db"], "--workers must be 1 with SQLite"),
+        (["--loss", "auc"], "loss must be one of"),
+    ],
+)
+def test_bad_requests_exit_with_2(folder, changed, message):
+    result = invoke(*arguments(*changed))
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_report_of_a_missing_study_exits_with_2(folder):
+    result = invoke("report")
+    assert result.exit_code == 2
+    assert "study must exist in" in result.output
+
+
+def test_help_names_both_commands():
+    assert {"run", "report"} <= set(tune.commands)
+    assert "trueup tune report" in invoke("--help").output
+    assert "--space" in invoke("run", "--help").output
+
+
+def test_workers_share_a_study_in_processes_of_their_own(folder):
+    command = [sys.executable, "-c", "from trueup_cli.tune import tune; tune()"]
+    run = subprocess.run(
+        [*command, *arguments("--workers", "2")], capture_output=True, text=True, timeout=300
+    )
+    assert run.returncode == 0, run.stderr
+    assert "confirmed on 3 fresh seeds" in run.stdout
+    study = load_study("trueup-study.journal", "trueup")
+    done = [trial for trial in study.trials if trial.state.is_finished()]
+    assert 6 <= len(done) <= 7
+
+
+def test_workers_that_all_fail_say_how_to_go_on(folder):
+    (folder / "my_script.py").write_text(
+        "def train(params, seed):\n    raise RuntimeError('disk')\n"
+    )
+    command = [sys.executable, "-c", "from trueup_cli.tune import tune; tune()"]
+    run = subprocess.run(
+        [*command, *arguments("--workers", "2")], capture_output=True, text=True, timeout=300
+    )
+    assert run.returncode == 2
+    assert "RuntimeError: disk" in run.stderr
+    assert "a worker must finish the search; got exit codes [1, 1]" in run.stderr
+
+
+def test_a_terminal_gets_a_progress_bar(folder):
+    pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
+    reader, writer = pty.openpty()
+    termios.tcsetwinsize(writer, (24, 100))
+    command = [sys.executable, "-c", "from trueup_cli.tune import tune; tune()"]
+    run = subprocess.Popen([*command, *arguments()], stdout=subprocess.DEVNULL, stderr=writer)
+    os.close(writer)
+    shown = b""
+    try:
+        while part := os.read(reader, 4096):
+            shown += part
+    except OSError:  # how Linux says that the other end was closed
+        pass
+    os.close(reader)
+    assert run.wait(timeout=60) == 0
+    assert b"search: 100%" in shown
+    assert b"finals" in shown
+
+
+def test_an_interrupt_leaves_a_study_that_resumes(folder):
+    (folder / "my_script.py").write_text(SCRIPT.format(pause=0.2))
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    command = [sys.executable, "-c", f"{code}from trueup_cli.tune import tune; tune()"]
+    run = subprocess.Popen(
+        [*command, *arguments()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    patience = time.monotonic() + 60
+    while finished_seeds() < 2 and time.monotonic() < patience:
+        time.sleep(0.1)
+    os.kill(run.pid, signal.SIGINT)
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 130, errors
+    assert "Go on with --resume" in errors
+    before = finished_seeds()
+    (folder / "my_script.py").write_text(SCRIPT.format(pause=0.0))
+    result = invoke(*arguments("--resume"))
+    assert result.exit_code == 0, result.output
+    assert before >= 2
+    assert "6 configurations" in result.output
+
+
+def finished_seeds():
+    try:
+        study = load_study("trueup-study.journal", "trueup")
+    except InvalidInputError:
+        return 0
+    return sum(len(seed_records(trial.user_attrs)) for trial in study.trials)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- 1", "space must be a mapping of parameter names; got list"),
+        ("x: {low: 0, high: 1}", "type of parameter 'x' must be one of"),
+        ("x: {type: float, low: 0}", r"keys of float parameter 'x' must be \['high', 'low'\]"),
+        ("x: {type: int, low: 0, high: 1, base: 2}", "keys of int parameter 'x' must be"),
+        (
+            "x: {type: float, low: 1e-4, high: 1.0}",
+            r"low of parameter 'x' must be a number; got '1e-4'",
+        ),
+    ],
+)
+def test_bad_spaces_are_refused(tmp_path, text, message):
+    path = tmp_path / "space.yaml"
+    path.write_text(text)
+    with pytest.raises(InvalidInputError, match=message):
+        load_space(path)
+
+
+def test_a_space_suggests_each_kind_of_parameter(tmp_path):
+    path = tmp_path / "space.yaml"
+    path.write_text(
+        "a: {type: float, low: 1.0e-4, high: 0.1, log: true}\n"
+        "b: {type: int, low: 2, high: 8, step: 2}\n"
+        "c: {type: categorical, choices: [relu, tanh]}\n"
+    )
+    given = {"a": 0.01, "b": 4, "c": "tanh"}
+    trial = optuna.trial.FixedTrial(given)
+    assert suggest(trial, load_space(path)) == given
+    assert trial.distributions["a"].log
+    assert trial.distributions["b"].step == 2
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("missing.py:train", "TRAIN must be script.py:function"),
+        ("my_script.py", "TRAIN must be script.py:function"),
+        ("my_script.py:absent", "TRAIN must name a function of my_script.py; got 'absent'"),
+    ],
+)
+def test_bad_targets_are_refused(folder, target, message):
+    with pytest.raises(InvalidInputError, match=message):
+        load_train(target)

@@ -1,0 +1,61 @@
+"""A worker that is going to be killed: ``python crash_worker.py JOURNAL LOG search|finals``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import optuna
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
+from optuna.study import MaxTrialsCallback
+from optuna.trial import TrialState
+
+sys.path.insert(0, str(Path(__file__).parent))
+from training import train
+
+from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals
+
+N_TRIALS, N_FINALS = 12, 16
+LIVENESS = {"heartbeat": 0.1, "grace": 1.0}
+
+
+def open_study(journal: str) -> optuna.Study:
+    backend = JournalFileBackend(journal, JournalFileSymlinkLock(journal, grace_period=4))
+    return optuna.create_study(
+        study_name="crash",
+        storage=JournalStorage(backend),
+        sampler=optuna.samplers.RandomSampler(),
+        pruner=SeedRacePruner(N_TRIALS),
+        load_if_exists=True,
+    )
+
+
+def logged(log: str):
+    def training(trial, seed):
+        value = train(trial, seed)
+        with open(log, "a") as file:
+            file.write(f"{trial.params['x']!r} {seed}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        time.sleep(0.03)
+        return value
+
+    return training
+
+
+def main(journal: str, log: str, job: str) -> None:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study, training = open_study(journal), logged(log)
+    if job == "finals":
+        finals(study, training, budget=N_FINALS, **LIVENESS)
+        return
+    objective = SeedObjective(training, seeds=SeedList(8), n_base=4, **LIVENESS)
+    enough = MaxTrialsCallback(N_TRIALS, states=(TrialState.COMPLETE,))
+    study.optimize(objective, callbacks=[enough])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

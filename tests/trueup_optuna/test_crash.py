@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import optuna
+import pytest
+from optuna.trial import TrialState
+from tests.trueup_optuna.crash_worker import N_FINALS, open_study
+from tests.trueup_optuna.training import result, train
+
+from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, recover_stale
+from trueup_optuna.records import (
+    BEAT,
+    RETRY_OF,
+    SeedRecord,
+    configurations,
+    root_number,
+    seed_key,
+    seed_records,
+)
+from trueup_optuna.standings import CONFIG, SEED_INDEX
+
+WORKER = Path(__file__).with_name("crash_worker.py")
+
+
+def start(folder, job):
+    command = [sys.executable, str(WORKER), str(folder / "journal.log"), str(folder / "log"), job]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
+def run_to_the_end(folder, job):
+    worker = start(folder, job)
+    _, errors = worker.communicate(timeout=120)
+    assert worker.returncode == 0, errors
+
+
+def kill_workers(folder, job, seconds):
+    """Start two workers, wait until they train, and kill both after a random time."""
+    before = trainings(folder).total()
+    workers = [start(folder, job) for _ in range(2)]
+    patience = time.monotonic() + 60.0
+    while trainings(folder).total() == before and time.monotonic() < patience:
+        time.sleep(0.02)
+    time.sleep(seconds)
+    for worker in workers:
+        worker.send_signal(signal.SIGKILL)
+        worker.communicate()
+    time.sleep(1.2)  # longer than the grace of the workers
+
+
+def trainings(folder):
+    log = folder / "log"
+    return Counter(log.read_text().splitlines() if log.exists() else [])
+
+
+def test_kill_9_loses_at_most_the_seed_in_flight_and_doubles_nothing(tmp_path):
+    rng = np.random.default_rng(0)
+    kills = 0
+    for _ in range(3):
+        kill_workers(tmp_path, "search", rng.uniform(0.05, 0.4))
+        kills += 2
+    run_to_the_end(tmp_path, "search")
+    study = open_study(str(tmp_path / "journal.log"))
+    standing = configurations(study.trials)
+    assert all(trial.state == TrialState.COMPLETE for trial in standing)
+    assert len({root_number(trial) for trial in standing}) == len(standing)
+    recorded = 0
+    for trial in standing:
+        records = seed_records(trial.user_attrs)
+        recorded += len(records)
+        values = [result(trial.params["x"], record.seed) for record in records]
+        assert [record.value for record in records] == values
+        assert list(trial.intermediate_values) == list(range(len(records)))
+    started = trainings(tmp_path)
+    assert recorded <= started.total() <= recorded + kills
+    assert len({trial.params["x"] for trial in standing}) == len(standing)
+
+
+def test_kill_9_in_the_finals_doubles_nothing(tmp_path):
+    run_to_the_end(tmp_path, "search")
+    before = trainings(tmp_path).total()
+    kill_workers(tmp_path, "finals", 0.1)
+    run_to_the_end(tmp_path, "finals")
+    study = open_study(str(tmp_path / "journal.log"))
+    race = optuna.load_study(study_name="crash::finals", storage=study._storage)
+    done = [trial for trial in race.trials if trial.state == TrialState.COMPLETE]
+    keys = {(trial.user_attrs[CONFIG], trial.user_attrs[SEED_INDEX]) for trial in done}
+    assert len(keys) == len(done) == N_FINALS
+    assert N_FINALS <= trainings(tmp_path).total() - before <= N_FINALS + 2
+
+
+def dead_trial(study, *, reported, recorded, beat):
+    """A running trial whose worker died after it had recorded some seeds and reported fewer."""
+    trial = study.ask()
+    x = trial.suggest_float("x", -1.0, 1.0)
+    values = [result(x, seed) for seed in range(recorded)]
+    for index, value in enumerate(values):
+        trial.set_user_attr(seed_key(index), SeedRecord(value, index).to_attribute())
+    for index in range(reported):
+        trial.report(float(np.mean(values[: index + 1])), index)
+    trial.set_user_attr(BEAT, beat)
+    return trial.number, x
+
+
+def test_a_stale_trial_is_run_again_with_its_finished_seeds(storage, study_name):
+    study = optuna.create_study(storage=storage, study_name=study_name, pruner=SeedRacePruner(20))
+    number, x = dead_trial(study, reported=1, recorded=2, beat=time.time() - 500.0)
+    assert recover_stale(study) == (number,)
+    assert recover_stale(study) == ()
+    seeds = []
+
+    def recording(trial, seed):
+        seeds.append(seed)
+        return train(trial, seed)
+
+    study.optimize(SeedObjective(recording, seeds=SeedList(8), n_base=4), n_trials=1)
+    trial = study.trials[-1]
+    assert seeds == [2, 3]
+    assert trial.params == {"x": x}
+    assert trial.user_attrs[RETRY_OF] == number
+    assert list(trial.intermediate_values) == [0, 1, 2, 3]
+    assert trial.value == pytest.approx(np.mean([result(x, seed) for seed in range(4)]))
+    assert study.trials[number].state == TrialState.FAIL
+    assert [t.number for t in configurations(study.trials)] == [trial.number]
+
+
+def test_a_beating_trial_is_left_alone(storage, study_name):
+    study = optuna.create_study(storage=storage, study_name=study_name)
+    dead_trial(study, reported=1, recorded=1, beat=time.time() - 60.0)
+    assert recover_stale(study) == ()
+    assert study.trials[0].state == TrialState.RUNNING
+
+
+def test_an_interrupted_trial_resumes_at_once(tmp_path):
+    study = optuna.create_study(storage=f"sqlite:///{tmp_path / 'study.db'}")
+    seeds = []
+
+    def interrupted(trial, seed):
+        seeds.append(seed)
+        if len(seeds) == 3:
+            raise KeyboardInterrupt
+        return train(trial, seed)
+
+    objective = SeedObjective(interrupted, seeds=SeedList(8), n_base=4)
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(objective, n_trials=1)
+    assert recover_stale(study) == (0,)
+    study.optimize(objective, n_trials=1)
+    assert seeds == [0, 1, 2, 2, 3]
+    assert study.trials[1].params == study.trials[0].params
+    study._storage._backend.engine.dispose()
+
+
+def test_a_recovery_that_died_half_way_is_finished_by_the_next(storage, study_name):
+    study = optuna.create_study(storage=storage, study_name=study_name)
+    number, _ = dead_trial(study, reported=1, recorded=1, beat=0.0)
+    trial_id = study.trials[number]._trial_id
+    storage.set_trial_user_attr(trial_id, "trueup:abandoned_at", time.time() - 500.0)
+    storage.set_trial_user_attr(trial_id, "trueup:status", "abandoned")
+    storage.set_trial_state_values(trial_id, TrialState.FAIL)
+    assert recover_stale(study) == (number,)
+    assert recover_stale(study) == ()
+
+
+def test_trials_keep_beating_while_they_train(tmp_path):
+    beats = []
+    url = f"sqlite:///{tmp_path / 'study.db'}"
+    study = optuna.create_study(storage=url, study_name="beats")
+
+    def slow(trial, seed):
+        for _ in range(2):
+            time.sleep(0.15)
+            beats.append(study.trials[0].user_attrs[BEAT])
+        return 0.0
+
+    study.optimize(SeedObjective(slow, seeds=[0], n_base=1, heartbeat=0.05), n_trials=1)
+    assert beats[1] > beats[0]
+    study._storage._backend.engine.dispose()

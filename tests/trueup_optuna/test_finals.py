@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import optuna
+import pytest
+from optuna.trial import TrialState
+from scipy import stats
+from tests.trueup_optuna.training import result, train, train_classifier, train_maximized
+
+from trueup import InSample
+from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
+from trueup_optuna import (
+    SeedList,
+    SeedObjective,
+    SeedRacePruner,
+    confirm,
+    finals,
+    report_study,
+    select_best,
+)
+from trueup_optuna.reporting import probability_of_lowest
+from trueup_optuna.standings import CONFIG, SEED_INDEX, standings
+
+
+def searched(storage=None, name=None, *, n_trials=12, function=train, direction="minimize", **more):
+    study = optuna.create_study(
+        storage=storage,
+        study_name=name,
+        direction=direction,
+        sampler=optuna.samplers.RandomSampler(seed=1),
+        pruner=SeedRacePruner(n_trials),
+    )
+    study.optimize(SeedObjective(function, **{"seeds": SeedList(8), **more}), n_trials=n_trials)
+    return study
+
+
+def finished(study, name):
+    companion = optuna.load_study(study_name=f"{study.study_name}::{name}", storage=study._storage)
+    return [t for t in companion.trials if t.state == TrialState.COMPLETE]
+
+
+def test_finals_add_seeds_to_the_contenders_within_the_budget(storage, study_name):
+    study = searched(storage, study_name)
+    table = finals(study, train, budget=10)
+    assert table.final_trainings == 10
+    assert table.search_trainings == sum(len(t.intermediate_values) for t in study.trials)
+    best = table.rows[0]
+    assert best.number == table.selected == select_best(study).trial.number
+    values = [result(best.params["x"], seed) for seed in range(best.n_seeds)]
+    assert best.n_seeds > 3
+    assert best.mean == pytest.approx(np.mean(values))
+    assert sum(row.n_seeds for row in table.rows) == table.search_trainings + 10
+
+
+def test_finals_resume_and_never_repeat_a_training(storage, study_name):
+    study = searched(storage, study_name)
+    finals(study, train, budget=4)
+    again = optuna.load_study(study_name=study_name, storage=storage)
+    table = finals(again, train, budget=9)
+    assert table.final_trainings == 9
+    assert finals(again, train, budget=9) == table
+    keys = [(t.user_attrs[CONFIG], t.user_attrs[SEED_INDEX]) for t in finished(study, "finals")]
+    assert len(set(keys)) == len(keys) == 9
+
+
+def test_workers_share_the_finals_without_duplicates(storage, study_name):
+    study = searched(storage, study_name)
+    table = finals(study, train, budget=20, workers=4)
+    keys = [(t.user_attrs[CONFIG], t.user_attrs[SEED_INDEX]) for t in finished(study, "finals")]
+    assert len(set(keys)) == len(keys) == table.final_trainings == 20
+
+
+def test_finals_stop_when_every_contender_has_all_seeds():
+    def equal(trial, seed):
+        return result(0.001 * trial.suggest_float("x", -1.0, 1.0), seed)
+
+    table = finals(searched(n_trials=3, function=equal), equal, budget=1000)
+    assert table.final_trainings == 3 * 8 - 3 * 3
+    assert all(row.n_seeds == 8 for row in table.rows if row.eliminated_by is None)
+
+
+def test_finals_use_the_search_seeds_only():
+    seen = set()
+
+    def recording(trial, seed):
+        seen.add(seed)
+        return train(trial, seed)
+
+    study = searched(function=recording)
+    finals(study, recording, budget=60)
+    assert seen == set(range(8))
+    confirm(study, recording, n_seeds=5)
+    assert seen == set(range(13))
+
+
+def test_maximizing_mirrors_minimizing():
+    down = finals(searched(), train, budget=15)
+    up = finals(
+        searched(function=train_maximized, direction="maximize"), train_maximized, budget=15
+    )
+    for one, other in zip(down.rows, up.rows, strict=True):
+        assert (one.number, one.n_seeds, one.eliminated_by) == (
+            other.number,
+            other.n_seeds,
+            other.eliminated_by,
+        )
+        assert one.mean == pytest.approx(-other.mean)
+
+
+def test_a_failing_training_ends_the_finals_and_can_be_resumed():
+    study = searched()
+
+    def fails(trial, seed):
+        raise RuntimeError("no memory")
+
+    with pytest.raises(RuntimeError, match="no memory"):
+        finals(study, fails, budget=5)
+    assert finals(study, train, budget=5).final_trainings == 5
+
+
+def test_finals_keep_metric_and_split():
+    study = searched(function=train_classifier, split=InSample(), n_trials=4)
+    finals(study, train_classifier, budget=2)
+    with pytest.raises(StateMismatchError, match="metric must be what the study"):
+        finals(study, train_classifier, budget=3, loss="brier_score")
+
+
+def test_finals_need_a_searched_study():
+    study = optuna.create_study()
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+    with pytest.raises(InvalidInputError, match="must have been run with a SeedObjective"):
+        finals(study, train)
+    with pytest.raises(InvalidInputError, match="workers at least 1; got 5 and 0"):
+        finals(searched(n_trials=2), train, budget=5, workers=0)
+
+
+def test_select_best_is_not_the_lucky_seed():
+    study = searched(n_base=1, n_startup_seeds=3, n_trials=40)
+    best = select_best(study)
+    assert best.n_seeds >= 2
+    assert best.optimistic_value == study.best_value
+    assert best.optimism == pytest.approx(best.mean - study.best_value)
+    lonely = searched(n_base=1, n_startup_seeds=1)
+    with pytest.raises(UndefinedMetricError, match="at least two seeds; got none"):
+        select_best(lonely)
+
+
+def test_confirmation_equals_its_definition(storage, study_name):
+    study = searched(storage, study_name)
+    finals(study, train, budget=10)
+    best = select_best(study).trial.params["x"]
+    confirmed = confirm(study, train, n_seeds=5, against={"x": 0.9})
+    ours = np.array([result(best, seed) for seed in range(8, 13)])
+    theirs = np.array([result(0.9, seed) for seed in range(8, 13)])
+    assert confirmed.values == tuple(ours)
+    assert confirmed.rival_values == tuple(theirs)
+    interval = stats.t.interval(0.95, 4, ours.mean(), stats.sem(ours))
+    assert (confirmed.mean, confirmed.low, confirmed.high) == pytest.approx(
+        (ours.mean(), *interval)
+    )
+    paired = stats.ttest_rel(ours, theirs).confidence_interval(0.95)
+    assert confirmed.difference == pytest.approx((ours - theirs).mean())
+    assert (confirmed.difference_low, confirmed.difference_high) == pytest.approx(tuple(paired))
+    assert confirmed.p_better == 1.0
+    assert confirmed.better is True
+    assert confirmed.n == 5
+
+
+def test_confirmation_against_the_runner_up_by_default():
+    study = searched()
+    table = finals(study, train, budget=20)
+    confirmed = confirm(study, train)
+    assert confirmed.params == table.rows[0].params
+    assert confirmed.rival == table.rows[1].params
+    by_number = confirm(study, train, against=table.rows[1].number)
+    by_trial = confirm(study, train, against=study.trials[table.rows[1].number])
+    assert by_number == by_trial == confirmed
+
+
+def test_confirmation_of_a_single_configuration_has_no_rival():
+    confirmed = confirm(searched(n_trials=2, n_base=8), train)
+    alone = confirm(searched_alone(), train)
+    assert confirmed.rival is not None
+    assert (alone.rival, alone.p_better, alone.difference, alone.better) == (None,) * 4
+
+
+def searched_alone():
+    study = optuna.create_study()
+    study.optimize(SeedObjective(train, seeds=SeedList(8)), n_trials=1)
+    return study
+
+
+def test_confirmation_is_kept_and_not_repeated():
+    study = searched(n_trials=4)
+    first = confirm(study, train)
+
+    def never(trial, seed):
+        raise AssertionError
+
+    assert confirm(study, never) == first
+
+
+@pytest.mark.parametrize(
+    ("seeds", "n_seeds", "message"),
+    [
+        (
+            SeedList(8, confirm=4),
+            5,
+            "n_seeds must be at most the 4 seeds that the study reserved; got 5",
+        ),
+        ([1, 2, 3], 2, "n_seeds must be at most the 0 seeds that the study reserved; got 2"),
+        (SeedList(8), 1, "n_seeds must be at least 2; got 1"),
+    ],
+)
+def test_reserved_seeds_run_out(seeds, n_seeds, message):
+    study = searched(n_trials=2, seeds=seeds)
+    with pytest.raises(InvalidInputError, match=message):
+        confirm(study, train, n_seeds=n_seeds)
+
+
+def test_confirmation_checks_its_arguments():
+    study = searched(n_trials=2)
+    with pytest.raises(InvalidInputError, match="against must be the number of a trial"):
+        confirm(study, train, against=99)
+    with pytest.raises(InvalidInputError, match=r"confidence_level must be in \(0, 1\); got 95"):
+        confirm(study, train, confidence_level=95)
+
+
+def test_report_tells_what_the_vanilla_metric_would_have_chosen():
+    study = searched(function=train_classifier, n_trials=15)
+    finals(study, train_classifier, budget=20)
+    report = report_study(study)
+    table = standings(study)
+    vanilla = report.vanilla
+    index = table.numbers.index(vanilla.number)
+    assert vanilla.same == (vanilla.number == report.best.trial.number)
+    assert vanilla.cost == pytest.approx(table.means[index] - report.best.mean)
+    assert vanilla.seed_sd < vanilla.vanilla_seed_sd
+    means = np.array([np.nanmean(row) for row in table.vanilla])
+    assert means[index] == pytest.approx(np.mean(table.vanilla[index][: table.n_seeds[index]]))
+    assert report.final_trainings == 20
+    assert sum(report.p_best.values()) == pytest.approx(1.0)
+    assert set(report.eliminations) == {
+        r.number for r in report.rows if r.eliminated_by is not None
+    }
+
+
+def test_report_of_numbers_has_no_vanilla_choice():
+    study = searched(n_trials=4)
+    assert report_study(study).vanilla is None
+    assert report_study(study).p_best == {}
+
+
+def test_probability_of_lowest_equals_sampling():
+    mean, error = np.array([0.0, 0.3, 1.0]), np.array([0.5, 0.2, 1.0])
+    draws = mean + error * np.random.default_rng(0).standard_normal((200_000, 3))
+    sampled = np.bincount(draws.argmin(1), minlength=3) / 200_000
+    np.testing.assert_allclose(probability_of_lowest(mean, error), sampled, atol=0.004)
+    two = probability_of_lowest(mean[:2], error[:2])[0]
+    assert two == pytest.approx(stats.norm.cdf(0.3 / np.hypot(0.5, 0.2)), abs=1e-4)
+
+
+def test_rows_are_in_order():
+    rows = finals(searched(), train, budget=12).rows
+    for one, other in pairwise([row for row in rows if row.eliminated_by is None]):
+        assert one.mean + one.standard_error <= other.mean + other.standard_error
+    gone = [row.eliminated_by is not None for row in rows]
+    assert gone == sorted(gone)
