@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trueup_mlflow.autolog import autolog as autolog
     from trueup_mlflow.backfill import backfill as backfill
+    from trueup_mlflow.calibrated_model import log_calibrated_model as log_calibrated_model
     from trueup_mlflow.compare_runs import compare_runs as compare_runs
+    from trueup_mlflow.log_calibrators import log_calibrators as log_calibrators
     from trueup_mlflow.log_evaluation import log_evaluation as log_evaluation
     from trueup_mlflow.log_predictions import log_predictions as log_predictions
     from trueup_mlflow.log_study import log_study as log_study
@@ -23,6 +25,8 @@ _HOME = {
     "autolog": "autolog",
     "backfill": "backfill",
     "compare_runs": "compare_runs",
+    "log_calibrated_model": "calibrated_model",
+    "log_calibrators": "log_calibrators",
     "log_evaluation": "log_evaluation",
     "log_predictions": "log_predictions",
     "log_study": "log_study",

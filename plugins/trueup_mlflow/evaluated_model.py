@@ -63,7 +63,7 @@ def predict(
         raise InvalidInputError("targets must be given; got None. Name the column of labels.")
     y_true = np.asarray(dataset.labels_data)
     if model_type == "regressor":
-        return Predictions(y_true, _predicted(model, dataset, column))
+        return Predictions(y_true, _predicted(model, dataset, column).astype(np.float64))
     raw = _raw_model(model)
     if hasattr(raw, "predict_proba"):
         probability = np.asarray(raw.predict_proba(_features(dataset)))

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import mlflow
+
 import trueup
 from trueup import Evaluation
 from trueup.errors import InvalidInputError
 from trueup.inputs import read_binary_labels
 from trueup.losses import get_loss
 from trueup_mlflow.failures import describe
-from trueup_mlflow.items import evaluation_items, metric_key
+from trueup_mlflow.items import evaluation_items, figure_file, metric_key
 from trueup_mlflow.writer import Point, RunWriter
 
 if TYPE_CHECKING:
@@ -46,7 +48,8 @@ def log_evaluation(
         The run, which may be finished; by default the active run, and a new one where none is
         active.
     model_id : str, optional
-        LoggedModel that the metrics belong to; it becomes an input of the run.
+        LoggedModel that the metrics belong to, the active model by default; it becomes an input of
+        the run.
     dataset : mlflow.data.dataset.Dataset, optional
         Data set that the metrics belong to.
     client : mlflow.tracking.MlflowClient, optional
@@ -84,10 +87,13 @@ def log_evaluation(
         writer.skip(metric_key(loss, prefix), describe(failure))
         return None
     items = evaluation_items(evaluation, prefix=prefix)
+    model_id = model_id or mlflow.get_active_model_id()
     writer.log(items, Point(step=step or 0, model_id=model_id, dataset=dataset))
     if figures and evaluation.spec.n_classes == 2:
         writer.log_figure(
-            lambda: _reliability(y_true, y_pred, options), f"reliability_{items.key}.png", items.key
+            lambda: _reliability(y_true, y_pred, options),
+            figure_file("reliability", items.key),
+            items.key,
         )
     return evaluation
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import mlflow
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -80,7 +81,7 @@ def log_predictions(
         prefix=prefix,
         step=step or 0,
         timestamp=time.time_ns() // 1_000_000,
-        model_id=model_id,
+        model_id=model_id or mlflow.get_active_model_id(),
         dataset_name=None if dataset is None else dataset.name,
         dataset_digest=None if dataset is None else dataset.digest,
     )

@@ -21,8 +21,13 @@ if TYPE_CHECKING:
     from trueup.calibrated import evaluate as evaluate
     from trueup.evaluation import Evaluation as Evaluation
     from trueup.evaluation import require_same_rows as require_same_rows
+    from trueup.field_cells import combine_fields as combine_fields
+    from trueup.field_worst import FieldCells as FieldCells
+    from trueup.fields import FieldCalibration as FieldCalibration
     from trueup.fields import expected_calibration_error as expected_calibration_error
+    from trueup.fields import field_calibration as field_calibration
     from trueup.fields import field_calibration_error as field_calibration_error
+    from trueup.files import evaluate_files as evaluate_files
     from trueup.losses import Loss as Loss
     from trueup.splits import CrossFit as CrossFit
     from trueup.splits import HoldOut as HoldOut
@@ -42,7 +47,15 @@ _NAMES_OF = {
         "evaluate",
     ),
     "evaluation": ("Evaluation", "require_same_rows"),
-    "fields": ("expected_calibration_error", "field_calibration_error"),
+    "files": ("evaluate_files",),
+    "field_cells": ("combine_fields",),
+    "field_worst": ("FieldCells",),
+    "fields": (
+        "FieldCalibration",
+        "expected_calibration_error",
+        "field_calibration",
+        "field_calibration_error",
+    ),
     "losses": ("Loss",),
     "splits": ("CrossFit", "HoldOut", "InSample", "Rolling", "Split"),
 }

@@ -18,6 +18,7 @@ from trueup.errors import UndefinedMetricError
 FloatArray = NDArray[np.float64]
 
 _TOLERANCE = 1e-12
+_NEWTON_TOLERANCE = 1e-7  # |f''| <= 2 |f'| here, so a Newton step s leaves an error of s^2
 _MAX_STEPS = 200
 _NEWTON_CLASSES = 30
 
@@ -60,7 +61,9 @@ def solve_logit_shift(
     leaves the bracket is replaced by bisection. Where more than half of the labels are
     positive the mirrored problem is solved, so that no digit is lost in ``1 - mean``.
     """
-    base_rate = float(np.average(y_true, weights=weight))
+    base_rate = float(
+        y_true.sum() / len(y_true) if weight is None else weight @ y_true / weight.sum()
+    )
     if not 0.0 < base_rate < 1.0:
         raise UndefinedMetricError(
             f"y_true must hold both classes where the bias is fitted; got a mean of {base_rate:g}. "
@@ -78,18 +81,20 @@ def _safeguarded_newton(
     target = np.log(base_rate) - np.log1p(-base_rate)
     low, high = float(logit.min()) - target, float(logit.max()) - target
     c = min(max(0.0, low), high)
+    share = np.full(len(logit), 1.0 / len(logit)) if weight is None else weight / weight.sum()
     steps = 0
     while steps < _MAX_STEPS:
         steps += 1
         probability = expit(logit - c)
-        mean = float(np.average(probability, weights=weight))
-        slope = float(np.average(probability * (1.0 - probability), weights=weight))
+        weighted = share * probability
+        mean = float(weighted.sum())
+        slope = float(weighted @ (1.0 - probability))
         low, high = (c, high) if mean > base_rate else (low, c)
-        proposal = _newton_proposal(c, mean, slope, target)
+        proposal, tolerance = _newton_proposal(c, mean, slope, target), _NEWTON_TOLERANCE
         if not low <= proposal <= high:
-            proposal = 0.5 * (low + high)
+            proposal, tolerance = 0.5 * (low + high), _TOLERANCE
         step, c = proposal - c, proposal
-        if abs(step) <= _TOLERANCE * max(1.0, abs(c)):
+        if abs(step) <= tolerance * max(1.0, abs(c)):
             break
     return LogitShift(c, steps)
 

@@ -164,8 +164,8 @@ def bias_test(
     The score of the bias at 0 is the sum of label minus prediction, for log loss, squared error and
     Poisson deviance alike. Its variance is estimated from the rows, so the test asks for the mean
     alone: a model that is miscalibrated in shape but right in the mean is not rejected.
-    With few events the t distribution is an approximation; the rejection rate of a nominal 5% test
-    is 4-6% from about 30 events on.
+    With few events it rejects too often: at a constant rate of events, a nominal 5% test rejected
+    a right model in 12% of 2,000 runs at 5 events, 7% at 10 and at 30, 6% at 100.
 
     Examples
     --------

@@ -2,50 +2,85 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup._kernels import engine
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.inputs import column, read_binary_labels, read_probabilities, read_weight
+from trueup.field_cells import Cells, Levels, read_levels
+from trueup.field_noise import absolute_error, check_epsilon, measure_noise, relative_error
+from trueup.field_worst import FieldCells, measure_cells
+from trueup.inputs import read_binary_labels, read_probabilities, read_weight
 from trueup.losses import FloatArray
+
+_BLOCK = 16_384
 
 
 @dataclass(frozen=True)
 class FieldCalibration:
-    """Calibration error over the levels of one field.
+    """Calibration error over the levels of one field, and what chance alone would score.
 
     Attributes
     ----------
     ece, rce : float
         Field-ECE (absolute, in probability units) and Field-RCE (relative to the rate of a level).
+    floor, rce_floor : float
+        Expected ``ece`` and ``rce`` of a perfect model on the same cells.
+    floor_low, floor_high, rce_floor_low, rce_floor_high : float
+        Central 95% of what a perfect model scores.
+    debiased : float
+        Mean over rows of the squared bias of their level, in squared probability units, with the
+        noise taken out; may be negative.
+    debiased_low, debiased_high : float
+        95% interval of ``debiased``.
     n_levels : int
         Number of levels, a missing value counted as one.
+    n_discoveries : int or None
+        Levels that are off by more than chance at a false discovery rate of 5%; None with weights.
+    epsilon : float
+        The epsilon of ``rce``.
+    cells : FieldCells or None
+        Each level, the most surprising first; None with weights.
     """
 
     ece: float
     rce: float
+    floor: float
+    floor_low: float
+    floor_high: float
+    rce_floor: float
+    rce_floor_low: float
+    rce_floor_high: float
+    debiased: float
+    debiased_low: float
+    debiased_high: float
     n_levels: int
+    n_discoveries: int | None
+    epsilon: float
+    cells: FieldCells | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class _Cells:
-    weight: FloatArray
-    label_sum: FloatArray
-    proba_sum: FloatArray
-    count: NDArray[np.intp]
+        """Return plain Python values, without the cells."""
+        plain = asdict(replace(self, cells=None))
+        del plain["cells"]
+        return plain
 
 
 def field_calibration(
-    y_true: Any, y_proba: Any, field: Any, *, sample_weight: Any = None, name: str = "field"
+    y_true: Any,
+    y_proba: Any,
+    field: Any,
+    *,
+    epsilon: float = 0.01,
+    n_quantiles: int = 20,
+    sample_weight: Any = None,
+    name: str = "field",
+    random_state: int = 0,
 ) -> FieldCalibration:
-    """Measure the calibration error over the levels of one field.
+    """Measure the calibration error over the levels of one field, its noise and its worst cells.
 
     Parameters
     ----------
@@ -53,15 +88,55 @@ def field_calibration(
         Labels 0/1 and probabilities.
     field : array-like of shape (n,)
         Level of each row: strings, integers, categories; a missing value is a level of its own.
+        Numbers with a fractional part are cut at their quantiles.
+    epsilon : float, default 0.01
+        Added to the label rate in the denominator of the Field-RCE; positive.
+    n_quantiles : int, default 20
+        Number of quantile bins of a field of fractional numbers.
     sample_weight : array-like of shape (n,), optional
-        Weights.
+        Weights. With them the floor is simulated, and cells are not tested.
     name : str
         Name of the field, for messages.
+    random_state : int, default 0
+        Seed of the simulated labels.
+
+    Notes
+    -----
+    The floor of the Field-ECE is the sum of the mean absolute deviations of the cells' numbers of
+    positives over n; that of the Field-RCE is simulated. The Field-ECE has no bootstrap interval:
+    resampling adds the noise a second time, and the interval can exclude the value itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup import field_calibration
+    >>> site = np.repeat(["a", "b"], 500)
+    >>> y_true = np.tile([0, 0, 0, 0, 1], 200)
+    >>> result = field_calibration(y_true, np.where(site == "a", 0.2, 0.3), site)
+    >>> round(result.ece, 3), round(result.floor, 4), result.cells.level[0]
+    (0.05, 0.0153, np.str_('b'))
     """
-    codes = _codes(field, name)
-    cells = _collect(y_true, y_proba, codes, sample_weight, name)
+    check_epsilon(epsilon)
+    cells = _collect(y_true, y_proba, read_levels(field, name, n_quantiles), sample_weight, name)
+    cells = cells.keep(min_count=0)
+    noise = measure_noise(cells, epsilon, random_state)
+    worst = None if cells.is_weighted else measure_cells(cells)
     return FieldCalibration(
-        ece=_absolute_error(cells), rce=_relative_error(cells, 0.01), n_levels=len(cells.weight)
+        ece=absolute_error(cells),
+        rce=relative_error(cells, epsilon),
+        floor=noise.ece_floor,
+        floor_low=noise.ece_band[0],
+        floor_high=noise.ece_band[1],
+        rce_floor=noise.rce_floor,
+        rce_floor_low=noise.rce_band[0],
+        rce_floor_high=noise.rce_band[1],
+        debiased=noise.debiased,
+        debiased_low=noise.debiased_interval[0],
+        debiased_high=noise.debiased_interval[1],
+        n_levels=len(cells.levels.names),
+        n_discoveries=None if worst is None else worst.n_discoveries,
+        epsilon=epsilon,
+        cells=worst,
     )
 
 
@@ -73,6 +148,7 @@ def field_calibration_error(
     relative: bool = False,
     epsilon: float = 0.01,
     min_count: int = 0,
+    n_quantiles: int = 20,
     sample_weight: Any = None,
 ) -> float:
     """Return the Field-ECE, or the Field-RCE; lower is better.
@@ -82,13 +158,16 @@ def field_calibration_error(
     y_true, y_proba : array-like of shape (n,)
         Labels 0/1 and probabilities.
     field : array-like of shape (n,)
-        Level of each row; a missing value is a level of its own.
+        Level of each row; a missing value is a level of its own. Numbers with a fractional part are
+        cut at their quantiles.
     relative : bool, default False
         False: Field-ECE, Eq. 5. True: Field-RCE, Eq. 6.
     epsilon : float, default 0.01
         Added to the label rate in the denominator of the Field-RCE; positive.
     min_count : int, default 0
         Levels with fewer rows are left out.
+    n_quantiles : int, default 20
+        Number of quantile bins of a field of fractional numbers.
     sample_weight : array-like of shape (n,), optional
         Weights.
 
@@ -102,21 +181,15 @@ def field_calibration_error(
     >>> field_calibration_error([0, 1, 1, 0], [0.25, 0.5, 0.75, 0.5], ["a", "a", "b", "b"])
     0.125
     """
-    if not epsilon > 0.0:
-        raise InvalidInputError(
-            f"epsilon must be positive; got {epsilon!r}. The paper's setting is 0.01."
-        )
-    cells = _collect(y_true, y_proba, _codes(field, "field"), sample_weight, "field")
-    keep = (cells.count >= min_count) & (cells.weight > 0.0)
-    if not keep.any():
+    check_epsilon(epsilon)
+    levels = read_levels(field, "field", n_quantiles)
+    cells = _collect(y_true, y_proba, levels, sample_weight, "field").keep(min_count)
+    if len(cells.y_true) == 0:
         raise UndefinedMetricError(
             f"field must have a level with at least min_count={min_count} rows; got none. "
             "Lower min_count."
         )
-    kept = _Cells(
-        cells.weight[keep], cells.label_sum[keep], cells.proba_sum[keep], cells.count[keep]
-    )
-    return _relative_error(kept, epsilon) if relative else _absolute_error(kept)
+    return relative_error(cells, epsilon) if relative else absolute_error(cells)
 
 
 def expected_calibration_error(
@@ -144,59 +217,57 @@ def expected_calibration_error(
     ----------
     "Field-aware calibration", Eq. 4.
     """
-    if n_bins < 1:
-        raise InvalidInputError(f"n_bins must be at least 1; got {n_bins!r}. 15 is usual.")
+    if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer) or n_bins < 1:
+        raise InvalidInputError(
+            f"n_bins must be an integer of at least 1; got {n_bins!r}. 15 is usual."
+        )
     if strategy not in ("uniform", "quantile"):
         raise InvalidInputError(
             f'strategy must be "uniform" or "quantile"; got {strategy!r}. Choose one of the two.'
         )
-    proba = read_probabilities(y_proba)
-    inner = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
-    edges = inner if strategy == "uniform" else np.quantile(proba, inner)
-    bins = np.searchsorted(edges, proba, side="left")
-    return _absolute_error(_collect(y_true, proba, bins, sample_weight, "y_proba"))
-
-
-def _codes(field: Any, name: str) -> NDArray[np.intp]:
-    values = column(field, name)
-    if values.dtype.kind == "O":
-        values = np.array(["" if _missing(v) else f"={v}" for v in values.tolist()])
-    return np.unique(values, return_inverse=True)[1]
-
-
-def _missing(value: object) -> bool:
-    return value is None or value != value  # only a missing value differs from itself
-
-
-def _collect(
-    y_true: Any, y_proba: Any, codes: NDArray[np.intp], sample_weight: Any, name: str
-) -> _Cells:
     label, proba = read_binary_labels(y_true), read_probabilities(y_proba)
-    if not len(label) == len(proba) == len(codes):
-        raise InvalidInputError(
-            f"{name} must have as many rows as y_true ({len(label)}); got {len(codes)}. "
-            "Pass all rows."
-        )
+    _require_rows(len(label), (("y_proba", len(proba)),))
     weight = read_weight(sample_weight, len(label))
-    weight = np.ones(len(label)) if weight is None else weight
-    return _Cells(
-        weight=_sums(codes, weight),
-        label_sum=_sums(codes, weight * label),
-        proba_sum=_sums(codes, weight * proba),
-        count=np.bincount(codes),
-    )
+    inner = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
+    if strategy == "quantile":
+        inner = np.quantile(proba, inner)
+    sums = np.zeros((n_bins, 6))
+    for start in range(0, len(label), _BLOCK):  # temporaries stay in the cache
+        rows = slice(start, start + _BLOCK)
+        bins = (_uniform_bins if strategy == "uniform" else _bins)(proba[rows], inner)
+        part = None if weight is None else weight[rows]
+        engine(len(label)).add_cells(bins, label[rows], proba[rows], part, sums)
+    return float(np.abs(sums[:, 1] - sums[:, 2]).sum() / sums[:, 0].sum())
 
 
-def _sums(codes: NDArray[np.intp], values: FloatArray) -> FloatArray:
-    return np.asarray(np.bincount(codes, weights=values), dtype=np.float64)
+def _bins(proba: FloatArray, inner: FloatArray) -> NDArray[np.intp]:
+    """Return the number of inner edges below each probability."""
+    return np.searchsorted(inner, proba, side="left")
 
 
-def _absolute_error(cells: _Cells) -> float:
-    return float(np.abs(cells.label_sum - cells.proba_sum).sum() / cells.weight.sum())
+def _uniform_bins(proba: FloatArray, inner: FloatArray) -> NDArray[np.intp]:
+    """Return the same for equal widths: a guess by arithmetic, corrected by the edges."""
+    n_bins = len(inner) + 1
+    guess = np.minimum((proba * n_bins).astype(np.intp), n_bins - 1)
+    edges = np.concatenate([[-np.inf], inner, [np.inf]])
+    return np.asarray(guess - (edges[guess] >= proba) + (edges[guess + 1] < proba))
 
 
-def _relative_error(cells: _Cells, epsilon: float) -> float:
-    gap = np.abs(cells.label_sum - cells.proba_sum)
-    occupied = cells.weight > 0.0
-    rate = cells.label_sum[occupied] / cells.weight[occupied]
-    return float((gap[occupied] / (rate + epsilon)).sum() / cells.weight.sum())
+def _collect(y_true: Any, y_proba: Any, levels: Levels, sample_weight: Any, name: str) -> Cells:
+    label, proba = read_binary_labels(y_true), read_probabilities(y_proba)
+    n = len(label)
+    _require_rows(n, (("y_proba", len(proba)), (name, len(levels.codes))))
+    weight = read_weight(sample_weight, n)
+    return Cells(levels, label, proba, np.ones(n) if weight is None else weight)
+
+
+def _require_rows(n: int, sizes: tuple[tuple[str, int], ...]) -> None:
+    if n == 0:
+        raise UndefinedMetricError(
+            "y_true must hold at least one row; got 0. Pass the validation rows."
+        )
+    for name, size in sizes:
+        if size != n:
+            raise InvalidInputError(
+                f"{name} must have as many rows as y_true ({n}); got {size}. Pass all rows."
+            )

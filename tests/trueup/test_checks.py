@@ -1,7 +1,5 @@
 """The checks pass on our losses and splits and name what is wrong with broken ones."""
 
-# ruff: noqa: ARG002  (a broken loss or split need not look at all that it is given)
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -71,8 +71,8 @@ def slow_fingerprint(ids, labels, weights):
     total = 0
     for row, label, weight in zip(ids, labels, weights, strict=True):
         label_bits, weight_bits = (int(np.float64(v).view(np.uint64)) for v in (label, weight))
-        low = slow_splitmix64(slow_splitmix64(int(row)) ^ label_bits)
-        low = slow_splitmix64(low ^ weight_bits)
+        mixed = int(row) * 0xD6E8FEB86659FD93 + label_bits * 0xA0761D6478BD642F
+        low = slow_splitmix64((mixed + weight_bits * 0xE7037ED1A0B428DB) % (1 << 64))
         total += (slow_splitmix64(low) << 64) + low
     return total % (1 << 128)
 

@@ -95,7 +95,7 @@ def test_json_is_the_evaluation_of_all_files(preds):
     ],
 )
 def test_each_option_is_the_keyword_of_evaluate(preds, arguments, evaluation):
-    assert as_dict(preds, *arguments) == pytest.approx(evaluation(), rel=1e-12)
+    assert as_dict(preds, *arguments) == evaluation()
 
 
 def test_table_shows_what_a_run_would_gain(preds):
@@ -151,9 +151,8 @@ def test_warnings_are_one_line_on_standard_error(tmp_path):
     pd.DataFrame({"y": Y, "p": P.round()}).to_csv(path, index=False)
     result = evaluate(str(path), "--target", "y", "--proba", "p", "--json")
     assert result.exit_code == 0
-    assert result.stderr == (
-        f"warning: {N} predictions are exactly 0 or 1; the logarithm is clipped at float64's eps.\n"
-    )
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"warning: {N} predictions are ")
     assert json.loads(result.stdout)["n"] == N
 
 

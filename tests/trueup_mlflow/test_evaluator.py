@@ -18,9 +18,24 @@ with warnings.catch_warnings():  # MLflow warns of its own type hints while it i
     import mlflow.models.evaluation
     import mlflow.pyfunc
 
-# What MLflow's own evaluators, plots and model loading warn of is not ours.
-pytestmark = pytest.mark.filterwarnings("ignore", "error::trueup.errors.TrueupWarning")
+    class Probabilities(mlflow.pyfunc.PythonModel):
+        def predict(self, model_input):
+            return 1.0 / (1.0 + np.exp(-model_input["a"].to_numpy()))
 
+    class LabelsOnly(mlflow.pyfunc.PythonModel):
+        def predict(self, model_input):
+            return (model_input["a"].to_numpy() > 0).astype(int)
+
+
+# MLflow 3.17 reads data frames in ways that pandas 3.1 deprecates, gives advice on schemas, and
+# its import hooks have an old interface.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Starting with pandas version 4.0:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:the load_module:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:_ImportHookChainedLoader:ImportWarning"),
+    pytest.mark.filterwarnings("ignore:Hint. Inferred schema contains integer:UserWarning"),
+]
 NO_PLOTS = {"log_model_explainability": False, "log_explainer": False}
 CALIBRATED = ("calibrated_log_loss", "bias_term_log_loss", "bias_cost_log_loss")
 
@@ -39,10 +54,9 @@ def split(frame):
 
 def log_sklearn(model, frame):
     with mlflow.start_run():
-        info = mlflow.sklearn.log_model(
+        return mlflow.sklearn.log_model(
             model, name="m", pip_requirements=[], serialization_format="cloudpickle"
         )
-    return info
 
 
 FEATURES = ["a", "b", "c"]
@@ -178,16 +192,6 @@ def test_xgboost_model(client, api):
     assert result.metrics["calibrated_log_loss"] == pytest.approx(expected.calibrated, rel=1e-6)
 
 
-class Probabilities(mlflow.pyfunc.PythonModel):
-    def predict(self, context, model_input):
-        return 1.0 / (1.0 + np.exp(-model_input["a"].to_numpy()))
-
-
-class LabelsOnly(mlflow.pyfunc.PythonModel):
-    def predict(self, context, model_input):
-        return (model_input["a"].to_numpy() > 0).astype(int)
-
-
 def log_pyfunc(model):
     with mlflow.start_run():
         return mlflow.pyfunc.log_model(name="m", python_model=model, pip_requirements=[])
@@ -197,7 +201,7 @@ def test_pyfunc_model_that_returns_probabilities(client):
     frame = table()
     info = log_pyfunc(Probabilities())
     _, result = evaluate(info.model_uri, frame[[*FEATURES, "y"]], "trueup")
-    expected = trueup.evaluate(frame["y"], Probabilities().predict(None, frame))
+    expected = trueup.evaluate(frame["y"], Probabilities().predict(frame))
     assert result.metrics["calibrated_log_loss"] == pytest.approx(expected.calibrated, rel=1e-9)
 
 
@@ -248,15 +252,14 @@ def test_static_table_of_probabilities_with_fields_prefix_and_two_losses(client)
 
 def test_undefined_metric_is_a_tag(client):
     frame = table().assign(p=0.3, y=0)
-    with mlflow.start_run() as run:
-        with pytest.warns(TrueupWarning, match="was not logged"):
-            result = mlflow.models.evaluate(
-                data=frame,
-                targets="y",
-                predictions="p",
-                model_type="classifier",
-                evaluators="trueup",
-            )
+    with mlflow.start_run() as run, pytest.warns(TrueupWarning, match="was not logged"):
+        result = mlflow.models.evaluate(
+            data=frame,
+            targets="y",
+            predictions="p",
+            model_type="classifier",
+            evaluators="trueup",
+        )
     assert result.metrics == {}
     assert "trueup.skipped.log_loss" in client.get_run(run.info.run_id).data.tags
 

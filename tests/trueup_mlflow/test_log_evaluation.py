@@ -126,6 +126,14 @@ def test_a_model_of_another_run_becomes_an_input(client):
     assert [entry.model_id for entry in inputs] == [model.model_id]
 
 
+def test_metrics_belong_to_the_active_model_by_default(client):
+    y, p = rows()
+    with mlflow.start_run(), mlflow.set_active_model(name="m") as model:
+        log_evaluation(y, p)
+    logged = {metric.key for metric in client.get_logged_model(model.model_id).metrics}
+    assert "calibrated_log_loss" in logged
+
+
 def test_undefined_metric_warns_tags_and_returns_none(client):
     y, p = rows()
     reason = "val_log_loss was not logged: y_true must hold"
@@ -137,10 +145,11 @@ def test_undefined_metric_warns_tags_and_returns_none(client):
     assert "InSample" in run.data.tags["trueup.skipped.val_log_loss"]
 
 
-def test_warning_points_to_the_line_of_the_user(client):
+@pytest.mark.parametrize("rows_with_a_warning", [([0, 0], [0.5, 0.5]), ([0, 1] * 20, [0, 1] * 20)])
+def test_warnings_point_to_the_line_of_the_user(client, rows_with_a_warning):
     with mlflow.start_run(), pytest.warns(TrueupWarning) as caught:
-        log_evaluation([0, 0], [0.5, 0.5])
-    assert caught[0].filename == __file__
+        log_evaluation(*rows_with_a_warning)
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_invalid_argument_raises_and_logs_nothing(client):
@@ -173,6 +182,15 @@ def test_unknown_run_warns_and_returns_the_evaluation(client):
     messages = [str(warning.message) for warning in caught]
     assert any("log_loss was not logged: writing failed" in message for message in messages)
     assert any("the run could not be tagged" in message for message in messages)
+
+
+@pytest.mark.parametrize("run_id", [None, "0" * 32])
+def test_a_server_that_is_gone_does_not_end_the_run(run_id, tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")  # nobody listens on discard
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    y, p = rows()
+    with pytest.warns(TrueupWarning, match="log_loss was not logged|could not be tagged"):
+        assert log_evaluation(y, p, run_id=run_id, figures=True) == trueup.evaluate(y, p)
 
 
 def test_values_that_are_not_finite_are_tagged_not_logged(client):

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from trueup_mlflow.autologging.twins import Additions, TwinMaker
-from trueup_mlflow.failures import describe, warn
+from trueup_mlflow.failures import complain, describe
+
+_NOTHING = "nothing was added to a logged metric"
 
 
 def hook_client(maker: TwinMaker) -> Callable[[], None]:
@@ -58,7 +60,7 @@ def _hooked_log_metric(
             if maker.recognises(call["key"], call["value"]):
                 batch = _as_batch(call)
         except Exception as failure:  # the user's own call goes on below
-            _complain(failure)
+            complain(f"{_NOTHING}: {describe(failure)}")
         if batch is None:
             return original(self, *args, **kwargs)
         return hooked_batch(self, **batch)
@@ -76,7 +78,7 @@ def _hooked_log_batch(original: Callable[..., Any], maker: TwinMaker) -> Callabl
             call = signature.bind(self, *args, **kwargs).arguments
             extended = _extended(call, maker)
         except Exception as failure:  # the user's own call goes on below
-            _complain(failure)
+            complain(f"{_NOTHING}: {describe(failure)}")
         if extended is None:
             return original(self, *args, **kwargs)
         try:
@@ -84,7 +86,7 @@ def _hooked_log_batch(original: Callable[..., Any], maker: TwinMaker) -> Callabl
         except Exception as failure:
             if not _is_refusal(failure):
                 raise
-            _complain(failure)
+            complain(f"{_NOTHING}: {describe(failure)}")
             return original(self, *args, **kwargs)
         _mark(extended, maker)
         return result
@@ -174,10 +176,3 @@ def _mark(call: dict[str, Any], maker: TwinMaker) -> None:
 def _is_refusal(failure: Exception) -> bool:
     """Return whether the store has looked at the request and refused it as invalid."""
     return getattr(failure, "error_code", None) == "INVALID_PARAMETER_VALUE"
-
-
-def _complain(failure: Exception) -> None:
-    try:
-        warn(f"nothing was added to a logged metric: {describe(failure)}")
-    except UserWarning:  # filters that turn warnings into errors
-        return

@@ -91,9 +91,7 @@ class Scored:
 
 def snapshot(values: Any) -> NDArray[Any]:
     """Return a copy as a numpy array, (n, 1) as (n,): the caller may reuse its own."""
-    if hasattr(values, "detach"):  # a torch tensor
-        values = values.detach().cpu()
-    array = np.array(values)
+    array = _torch_array(values) if hasattr(values, "detach") else np.array(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim not in (1, 2):
@@ -104,10 +102,17 @@ def snapshot(values: Any) -> NDArray[Any]:
     return array
 
 
+def _torch_array(tensor: Any) -> NDArray[Any]:
+    on_cpu = tensor.detach().cpu()
+    if on_cpu.is_floating_point() and on_cpu.element_size() < 4:  # numpy has no bfloat16
+        on_cpu = on_cpu.float()
+    return np.array(on_cpu.numpy())
+
+
 def _clipped(probability: NDArray[Any], loss: str) -> NDArray[Any]:
     """Clip as scikit-learn's log loss does: at the eps of the dtype of the probabilities."""
     if loss == "mean_squared_error":
-        return probability
+        return probability.astype(np.float64)
     is_float = probability.dtype.kind == "f" and loss == "log_loss"
     eps = np.finfo(probability.dtype if is_float else np.float64).eps
     return np.asarray(np.clip(probability, eps, 1 - eps), dtype=np.float64)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from trueup import CrossFit, Split
 from trueup_mlflow.autologging.recent import Match
-from trueup_mlflow.failures import warn
+from trueup_mlflow.failures import complain
 from trueup_mlflow.items import MAX_KEY_LENGTH, LogItems, is_own_key
 
 Find = Callable[[object], Match | None]
@@ -141,7 +141,12 @@ class TwinMaker:
         items = match.items(key, self._options.split)
         longest = max(map(len, (*items.metrics, *items.all_tags)), default=0)
         if longest > MAX_KEY_LENGTH:
-            return LogItems(key, {}, {}, {key: "the key is too long for one that is longer"})
+            return LogItems(
+                key,
+                {},
+                {},
+                {key: f"the keys beside it would be longer than {MAX_KEY_LENGTH} characters"},
+            )
         return items
 
     def _add(
@@ -171,7 +176,7 @@ class TwinMaker:
         for key, reason in items.skipped.items():
             if not self._points.has(("warned", key), reason):
                 self._points.add(("warned", key), reason)
-                warn(f"calibrated values of {key} were not logged: {reason}")
+                complain(f"calibrated values of {key} were not logged: {reason}")
         return tags
 
 

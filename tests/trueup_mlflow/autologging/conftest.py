@@ -11,11 +11,9 @@ import pytest
 
 from trueup_mlflow import autolog
 
-
 with warnings.catch_warnings():  # MLflow warns of its own type hints while it is imported
     warnings.simplefilter("ignore")
-    import mlflow.models.evaluation
-    import mlflow.pyfunc
+    import mlflow.models.evaluation  # noqa: F401
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,267 @@
+"""Consensus against the field over 23 specifications, with and without a held-out reference.
+
+    python benchmarks/consensus_suite.py --data FOLDER --trials 100 --seed 1 --out
+    consensus_suite.md
+
+f is a network of the paper's recipe. "refit": only training rows are given, f is refitted
+five-fold. "held-out": f is trained on one half, the other half is the labelled reference. All
+numbers come from the same trials.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent / "reproduce"))
+
+from one_step_data import FloatArray, Trials, benchmark, synthetic
+
+from trueup.monitoring import ConsensusEstimator, OneStepCheckModel
+from trueup.monitoring.direct_loss import DirectLossEstimator
+from trueup.monitoring.networks import StackedMLP, TrainingPlan, as_tensor, seeded
+from trueup.monitoring.out_of_fold import out_of_fold_predictions
+from trueup.monitoring.two_step import fit_mean
+
+SETTINGS = ("refit", "held-out")
+SPECIFICATIONS = (
+    *(f"{name}:iid" for name in ("mg", "space-ga", "abalone", "cpusmall", "cadata")),
+    *(f"{name}:soft" for name in ("mg", "space-ga", "abalone", "cpusmall", "cadata")),
+    *(f"{name}:window" for name in ("mg", "space-ga", "abalone", "cpusmall")),
+    *(f"{name}:hard" for name in ("mg", "space-ga", "abalone")),
+    *(f"{kind}:{shift}" for kind in "ABC" for shift in ("none", "shifted")),
+)
+
+
+class Network:
+    """A regression network with ``fit`` and ``predict``: the monitored model."""
+
+    def __init__(self, random_state: int = 0) -> None:
+        self.random_state = random_state
+
+    def fit(self, X: FloatArray, y: FloatArray) -> Self:
+        generator = seeded(self.random_state)
+        tensors = as_tensor(X[None]), as_tensor(y[None])
+        self.network: StackedMLP = fit_mean(*tensors, 64, TrainingPlan(), generator)
+        return self
+
+    def predict(self, X: FloatArray) -> FloatArray:
+        return self.network.predict(X)[0]
+
+
+def draw(specification: str, folder: Path, trials: int, seed: int) -> Trials:
+    """Return the trials of a specification."""
+    name, shift = specification.split(":")
+    if name in "ABC":
+        law = (0.0, 1.0) if shift == "none" else (1.0, 0.5)
+        return synthetic(name, trials, seed, m=5_000, op=law)
+    return benchmark(folder, name, trials, seed, shift)
+
+
+def refit_trial(data: Trials, index: int) -> dict[str, Any]:
+    """Judge f with nothing but its training rows."""
+    x, y, x_op = data.x[index], data.y[index], data.x_op[index]
+    model = Network(index).fit(x, y)
+    f, f_op = model.predict(x), model.predict(x_op)
+    unseen = out_of_fold_predictions(model, x, y, probability=False, random_state=0)
+    consensus = ConsensusEstimator(model, reference="train").fit(x, f, y)
+    field = {"cross-validation": float(((y - unseen) ** 2).mean())}
+    return _judge(consensus, data, index, f_op, field, (x, unseen, y), (x, f, y))
+
+
+def held_out_trial(data: Trials, index: int) -> dict[str, Any]:
+    """Judge f with a labelled reference that it has not seen."""
+    x, y, x_op = data.x[index], data.y[index], data.x_op[index]
+    half = len(y) // 2
+    model = Network(index).fit(x[:half], y[:half])
+    f, f_op = model.predict(x), model.predict(x_op)
+    reference = x[half:], f[half:], y[half:]
+    consensus = ConsensusEstimator().fit(*reference)
+    field = {"cross-validation": float(((y - f)[half:] ** 2).mean())}
+    return _judge(consensus, data, index, f_op, field, reference, (x[:half], f[:half], y[:half]))
+
+
+def _judge(
+    consensus: ConsensusEstimator,
+    data: Trials,
+    index: int,
+    f_op: FloatArray,
+    field: dict[str, float],
+    unseen: tuple[FloatArray, FloatArray, FloatArray],
+    seen: tuple[FloatArray, FloatArray, FloatArray],
+) -> dict[str, Any]:
+    x_op = data.x_op[index]
+    estimate = consensus.estimate(x_op, f_op)
+    errors = (unseen[2] - unseen[1]) ** 2
+    rows = DirectLossEstimator().fit(unseen[0], unseen[1], errors).squared_errors(x_op, f_op)
+    field["direct loss"] = float(rows.mean())
+    for name, objective in (("K*", "k_star"), ("L", "l")):
+        check = OneStepCheckModel(objective).fit_encoded(*seen)  # type: ignore[arg-type]
+        field[name] = float(check.squared_errors(x_op, f_op).mean())
+    field["training MSE"] = float(((seen[2] - seen[1]) ** 2).mean())
+    reach = 3.0 * errors.std() / len(x_op) ** 0.5
+    return {
+        "true": float(((data.y_op[index] - f_op) ** 2).mean()),
+        "consensus": estimate.mse,
+        "low": estimate.low,
+        "high": estimate.high,
+        "trusted": estimate.trusted,
+        "direct low": max(field["direct loss"] - reach, 0.0),
+        "direct high": field["direct loss"] + reach,
+        **field,
+        "members": dict(estimate.members),
+        "diagnostics": dict(estimate.diagnostics),
+    }
+
+
+def collect(folder: Path, trials: int, seed: int, path: Path) -> None:
+    """Append the trials of each specification that the file does not hold yet, a JSON line each."""
+    done = {json.loads(line)["key"] for line in path.open()} if path.exists() else set()
+    for specification in SPECIFICATIONS:
+        data = draw(specification, folder, trials, seed)
+        for setting, judge in zip(SETTINGS, (refit_trial, held_out_trial), strict=True):
+            key = f"{setting}/{specification}"
+            if key in done:
+                continue
+            found = [judge(data, index) for index in range(trials)]
+            with path.open("a") as file:
+                file.write(json.dumps({"key": key, "trials": found}) + "\n")
+            print(key, flush=True)
+
+
+NAMES = ("consensus", "direct loss", "K*", "L", "training MSE")
+GROUPS = ("iid", "soft", "window", "hard", "none", "shifted")
+
+
+def errors(trials: list[dict[str, Any]], name: str) -> FloatArray:
+    """Return the absolute estimation error of each trial."""
+    return np.array([abs(trial[name] - trial["true"]) for trial in trials])
+
+
+def lower_ratio_bound(ours: FloatArray, theirs: FloatArray, level: float, seed: int = 0) -> float:
+    """Return the lower end of a one-sided paired bootstrap for the ratio of mean errors."""
+    index = np.random.default_rng(seed).integers(0, len(ours), (10_000, len(ours)))
+    return float(np.quantile(ours[index].mean(1) / theirs[index].mean(1), level))
+
+
+def accuracy_lines(cells: dict[str, list[dict[str, Any]]], setting: str) -> list[str]:
+    """Return the table of mean error over that of cross-validation, one row a specification."""
+    lines = [
+        f"## {setting}: mean error divided by that of cross-validation",
+        "",
+        "| specification | trials | true MSE | " + " | ".join(NAMES) + " |",
+        "|---" * (len(NAMES) + 3) + "|",
+    ]
+    ratios: dict[str, list[float]] = {name: [] for name in NAMES}
+    wins = worse = 0
+    present = [name for name in SPECIFICATIONS if f"{setting}/{name}" in cells]
+    for specification in present:
+        trials = cells[f"{setting}/{specification}"]
+        base = errors(trials, "cross-validation")
+        row = {name: float(errors(trials, name).mean() / base.mean()) for name in NAMES}
+        for name, value in row.items():
+            ratios[name].append(value)
+        wins += row["consensus"] < row["direct loss"]
+        bound = lower_ratio_bound(errors(trials, "consensus"), base, 0.05 / len(present))
+        worse += bound > 1.10
+        true = np.mean([trial["true"] for trial in trials])
+        numbers = " | ".join(f"{value:.2f}" for value in row.values())
+        lines.append(f"| {specification} | {len(trials)} | {true:.3f} | {numbers} |")
+    means = {name: np.exp(np.mean(np.log(values))) for name, values in ratios.items()}
+    total = " | ".join(f"**{value:.2f}**" for value in means.values())
+    over_direct = means["consensus"] / means["direct loss"]
+    return [
+        *lines,
+        f"| geometric mean of {len(present)} | | | {total} |",
+        "",
+        f"Consensus is better than direct loss estimation in {wins} of {len(present)} "
+        f"specifications, with a geometric-mean ratio of {over_direct:.2f}. Specifications "
+        f"significantly worse than 1.10 times cross-validation (paired bootstrap, "
+        f"Bonferroni over {len(present)}): {worse}.",
+        "",
+    ]
+
+
+def interval_lines(cells: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """Return coverage, width and interval score of the 90% intervals, and the support flag."""
+    lines = [
+        "## Intervals (nominal 90%) and the support flag",
+        "",
+        "| setting, shift | trials | coverage | median high/low | interval score | "
+        "coverage, direct loss +- 3 sigma | its score | not trusted |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for setting in SETTINGS:
+        for group in GROUPS:
+            trials = [
+                trial
+                for key, values in cells.items()
+                if key.startswith(f"{setting}/") and key.endswith(f":{group}")
+                for trial in values
+            ]
+            if trials:
+                lines.append(_interval_row(f"{setting}, {group}", trials))
+    return lines
+
+
+def _interval_row(name: str, trials: list[dict[str, Any]]) -> str:
+    true = np.array([trial["true"] for trial in trials])
+    low, high = (np.array([trial[end] for trial in trials]) for end in ("low", "high"))
+    d_low, d_high = (
+        np.array([trial[end] for trial in trials]) for end in ("direct low", "direct high")
+    )
+    refused = np.mean([not trial["trusted"] for trial in trials])
+    return (
+        f"| {name} | {len(trials)} | {_covered(low, high, true):.2f} | "
+        f"{np.median(high / low):.2f} | {_score(low, high, true):.2f} | "
+        f"{_covered(d_low, d_high, true):.2f} | {_score(d_low, d_high, true):.2f} | "
+        f"{refused:.2f} |"
+    )
+
+
+def _covered(low: FloatArray, high: FloatArray, true: FloatArray) -> float:
+    return float(((low <= true) & (true <= high)).mean())
+
+
+def _score(low: FloatArray, high: FloatArray, true: FloatArray) -> float:
+    """Return the mean interval score at 90%; lower is better."""
+    below, above = np.maximum(low - true, 0.0), np.maximum(true - high, 0.0)
+    return float((high - low + (2.0 / 0.1) * (below + above)).mean())
+
+
+def summarise(raw: Path, title: str) -> str:
+    """Return the whole result as Markdown."""
+    cells = {line["key"]: line["trials"] for line in map(json.loads, raw.open())}
+    lines = [
+        "# Consensus against the field",
+        "",
+        title,
+        "",
+        *(line for setting in SETTINGS for line in accuracy_lines(cells, setting)),
+        *interval_lines(cells),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--raw", type=Path, required=True, help="JSON lines; a rerun goes on.")
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    collect(arguments.data, arguments.trials, arguments.seed, arguments.raw)
+    title = f"`consensus_suite.py --trials {arguments.trials} --seed {arguments.seed}`"
+    arguments.out.write_text(summarise(arguments.raw, title))
+
+
+if __name__ == "__main__":
+    main()

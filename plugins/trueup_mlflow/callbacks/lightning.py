@@ -1,0 +1,107 @@
+"""The callback for Lightning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.loggers import MLFlowLogger
+
+from trueup_mlflow.callbacks.reporter import Reporter
+from trueup_mlflow.failures import complain
+from trueup_mlflow.items import calibrated_key, metric_key
+
+Read = Callable[[Any, Any], Mapping[str, Any]]
+
+
+def read_outputs(outputs: Any, _batch: Any) -> Mapping[str, Any]:
+    """Return ``y_true`` and ``y_pred`` or ``y_logit`` from what ``validation_step`` returned."""
+    return {name: outputs[name] for name in ("y_true", "y_pred", "y_logit") if name in outputs}
+
+
+class TrueupCallback(Callback):
+    """Logs vanilla and calibrated loss of each validation epoch of a Lightning trainer.
+
+    Parameters
+    ----------
+    loss : str, default "log_loss"
+        A loss of :func:`trueup.evaluate`.
+    read : callable, optional
+        Takes what ``validation_step`` returned and the batch; returns a mapping with the tensors
+        ``y_true`` and ``y_pred`` or ``y_logit``. By default ``validation_step`` returns it.
+    prefix : str, default "val_"
+        Put before the loss in each key.
+    run_id : str, optional
+        The run; by default that of the trainer's ``MLFlowLogger``, else the active run.
+    **options
+        Other keywords of :func:`trueup.evaluate`.
+
+    Notes
+    -----
+    The step is the trainer's global step. The calibrated loss is among the trainer's callback
+    metrics too, under its key (``calibrated_val_log_loss``), so that early stopping and
+    checkpoints can monitor it; give them after this callback. Of several data loaders the first
+    one is read. With several devices each sees a part of the rows: nothing is logged then, with a
+    warning. A failure of the evaluation is a warning and a tag of the run; the training goes on.
+    """
+
+    def __init__(
+        self,
+        *,
+        loss: str = "log_loss",
+        read: Read = read_outputs,
+        prefix: str = "val_",
+        run_id: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        self._loss = loss
+        self._read = read
+        self._reporter = Reporter(prefix, run_id, options=options)
+        self._batches: list[tuple[Any, Any]] = []
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Find the run of the trainer's logger."""
+        logger = next((log for log in trainer.loggers if isinstance(log, MLFlowLogger)), None)
+        if logger is not None and self._reporter.run_id is None:
+            self._reporter.client = logger.experiment
+            self._reporter.run_id = logger.run_id
+        if trainer.world_size > 1:
+            complain("calibrated metrics need all validation rows on one device; nothing is logged")
+
+    def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Forget the rows of the last epoch."""
+        self._batches = []
+
+    def on_validation_batch_end(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Keep the outputs and the batch on the CPU."""
+        if dataloader_idx == 0 and trainer.world_size == 1 and not trainer.sanity_checking:
+            self._batches.append((outputs, batch))
+
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Evaluate the rows of the epoch."""
+        if not self._batches:
+            return
+        evaluation = self._reporter.log(self._loss, self._rows, trainer.global_step)
+        self._batches = []
+        if evaluation is not None:
+            key = calibrated_key(metric_key(self._loss, self._reporter.prefix))
+            pl_module.log(key, evaluation.calibrated, logger=False)
+
+    def _rows(self) -> Mapping[str, Any]:
+        parts = [self._read(outputs, batch) for outputs, batch in self._batches]
+        return {name: _joined([part[name] for part in parts]) for name in parts[0]}
+
+
+def _joined(tensors: list[torch.Tensor]) -> Any:
+    return torch.cat([tensor.detach().cpu() for tensor in tensors]).numpy()

@@ -1,0 +1,64 @@
+"""What the callbacks share: an evaluation is logged, and no failure of it ends a training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trueup import Evaluation
+from trueup_mlflow.failures import describe
+from trueup_mlflow.items import metric_key
+from trueup_mlflow.log_evaluation import log_evaluation
+from trueup_mlflow.writer import RunWriter
+
+
+@dataclass
+class Reporter:
+    """Logs evaluations under one prefix; after a failure it stays silent.
+
+    Attributes
+    ----------
+    prefix : str
+        Put before the loss in each key.
+    run_id : str, optional
+        The run; the active run by default.
+    client : MlflowClient, optional
+        Client of another store than the current one.
+    options : mapping
+        Keywords of :func:`trueup.evaluate`, such as ``split``, ``row_id`` and ``fields``.
+    """
+
+    prefix: str = ""
+    run_id: str | None = None
+    client: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    _failed: bool = False
+
+    def log(
+        self, loss: str, predict: Callable[[], Mapping[str, Any]], step: int
+    ) -> Evaluation | None:
+        """Evaluate and log what ``predict`` returns: the data keywords of ``evaluate``.
+
+        Returns
+        -------
+        Evaluation or None
+            None after a failure, which is a warning and the tag ``trueup.skipped.<K>``.
+        """
+        if self._failed:
+            return None
+        try:
+            return log_evaluation(
+                **predict(),
+                loss=loss,
+                prefix=self.prefix,
+                step=step,
+                run_id=self.run_id,
+                client=self.client,
+                **self.options,
+            )
+        except Exception as failure:  # it would end the training of the user
+            self._failed = True
+            writer = RunWriter(run_id=self.run_id, client=self.client)
+            writer.skip(metric_key(loss, self.prefix), describe(failure))
+            return None

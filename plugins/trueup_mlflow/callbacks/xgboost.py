@@ -1,0 +1,105 @@
+"""The callback for XGBoost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from xgboost import Booster, DMatrix
+from xgboost.callback import TrainingCallback
+
+from trueup_mlflow.callbacks.reporter import Reporter
+
+_PREFIXES = {"binary:": "log_loss", "multi:soft": "log_loss", "count:poisson": "poisson_deviance"}
+
+
+class TrueupCallback(TrainingCallback):
+    """Logs vanilla and calibrated loss of a validation set while XGBoost trains.
+
+    Parameters
+    ----------
+    data : xgboost.DMatrix
+        Validation rows with labels, and weights if there are any.
+    loss : str, optional
+        A loss of :func:`trueup.evaluate`. By default the log loss for objectives of classes, the
+        Poisson deviance for counts and the mean squared error for the others.
+    every : int, optional
+        Log after every so many iterations as well; by default only at the end, where the
+        evaluation is that of the best iteration if training was stopped early.
+    prefix : str, default "val_"
+        Put before the loss in each key.
+    run_id : str, optional
+        The run; the active run by default.
+    **options
+        Other keywords of :func:`trueup.evaluate`.
+
+    Notes
+    -----
+    The step is the index of the iteration. A failure of the evaluation is a warning and a tag of
+    the run; the training goes on.
+
+    Examples
+    --------
+    ``xgboost.train(params, dtrain, 100, callbacks=[TrueupCallback(dval)])``
+    """
+
+    def __init__(
+        self,
+        data: DMatrix,
+        *,
+        loss: str | None = None,
+        every: int | None = None,
+        prefix: str = "val_",
+        run_id: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        self._data = data
+        self._loss = loss
+        self._every = every
+        self._reporter = Reporter(prefix, run_id, options=options)
+        self._last_step: int | None = None
+
+    def after_iteration(self, model: Any, epoch: int, _evals_log: Any) -> bool:
+        """Log after every so many iterations; never stop the training."""
+        if self._every is not None and (epoch + 1) % self._every == 0:
+            self._log(model, epoch)
+        return False
+
+    def after_training(self, model: Any) -> Any:
+        """Log the final model, or the best iteration."""
+        if isinstance(model, Booster):
+            best = model.attr("best_iteration")
+            step = model.num_boosted_rounds() - 1 if best is None else int(best)
+            if step != self._last_step:
+                self._log(model, step)
+        return model
+
+    def _log(self, model: Any, step: int) -> None:
+        if isinstance(model, Booster):  # in cross-validation there are several models
+            self._last_step = step
+            loss = self._loss or _default_loss(_objective(model))
+            self._reporter.log(loss, lambda: self._predictions(model, loss, step), step)
+
+    def _predictions(self, model: Booster, loss: str, step: int) -> Mapping[str, Any]:
+        from_logits = loss in ("log_loss", "brier_score")
+        predicted = model.predict(
+            self._data, output_margin=from_logits, iteration_range=(0, step + 1)
+        )
+        weight = self._data.get_weight()
+        return {
+            "y_true": self._data.get_label(),
+            "y_logit" if from_logits else "y_pred": predicted.astype(np.float64),
+            "sample_weight": weight if weight.size else None,
+        }
+
+
+def _objective(model: Booster) -> str:
+    return str(json.loads(model.save_config())["learner"]["objective"]["name"])
+
+
+def _default_loss(objective: str) -> str:
+    losses = [loss for start, loss in _PREFIXES.items() if objective.startswith(start)]
+    return losses[0] if losses else "mean_squared_error"

@@ -1,0 +1,39 @@
+"""Log a comparison of calibrators to an MLflow run."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from trueup.calibrators import CalibratorTable
+from trueup_mlflow.calibrator_items import TABLE_NAME, calibrator_items
+from trueup_mlflow.writer import RunWriter
+
+
+def log_calibrators(
+    table: CalibratorTable, *, prefix: str = "", run_id: str | None = None, client: Any = None
+) -> bool:
+    """Log the table's numbers as metrics, the guard's verdicts as tags, the table as Markdown.
+
+    Parameters
+    ----------
+    table : CalibratorTable
+        Result of ``trueup.calibrators.compare_calibrators``.
+    prefix : str
+        Put before each metric key.
+    run_id : str, optional
+        The run; by default the active one, or a new one.
+    client : mlflow.tracking.MlflowClient, optional
+        Client of the store.
+
+    Returns
+    -------
+    bool
+        Whether all was written; a failure is a warning and a tag, never an error.
+    """
+    writer, items = RunWriter(run_id, client), calibrator_items(table, prefix)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, TABLE_NAME)
+        file.write_text(table.to_markdown(), encoding="utf-8")
+        return writer.log(items) and writer.log_file(file, items.key)

@@ -1,0 +1,67 @@
+"""Post-hoc calibrators: scikit-learn estimators whose ``X`` holds a model's probabilities.
+
+Each public name is imported when it is first used; torch is loaded by fitting with it alone.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trueup.calibrators.base import Calibrator as Calibrator
+    from trueup.calibrators.calibrated_model import CalibratedModel as CalibratedModel
+    from trueup.calibrators.compare import CalibratorScore as CalibratorScore
+    from trueup.calibrators.compare import CalibratorTable as CalibratorTable
+    from trueup.calibrators.compare import compare_calibrators as compare_calibrators
+    from trueup.calibrators.field_offset import FieldOffsetCalibrator as FieldOffsetCalibrator
+    from trueup.calibrators.guard import GuardDecision as GuardDecision
+    from trueup.calibrators.guard import Guarded as Guarded
+    from trueup.calibrators.histogram import HistogramCalibrator as HistogramCalibrator
+    from trueup.calibrators.ilps import ILPSCalibrator as ILPSCalibrator
+    from trueup.calibrators.isotonic import IsotonicCalibrator as IsotonicCalibrator
+    from trueup.calibrators.neural import NeuralCalibrator as NeuralCalibrator
+    from trueup.calibrators.platt import PlattCalibrator as PlattCalibrator
+    from trueup.calibrators.shift import ShiftCalibrator as ShiftCalibrator
+    from trueup.calibrators.storage import load_calibrator as load_calibrator
+    from trueup.calibrators.temperature import TemperatureCalibrator as TemperatureCalibrator
+
+_HOME = {
+    "CalibratedModel": "calibrated_model",
+    "Calibrator": "base",
+    "CalibratorScore": "compare",
+    "CalibratorTable": "compare",
+    "FieldOffsetCalibrator": "field_offset",
+    "GuardDecision": "guard",
+    "Guarded": "guard",
+    "HistogramCalibrator": "histogram",
+    "ILPSCalibrator": "ilps",
+    "IsotonicCalibrator": "isotonic",
+    "NeuralCalibrator": "neural",
+    "PlattCalibrator": "platt",
+    "ShiftCalibrator": "shift",
+    "TemperatureCalibrator": "temperature",
+    "compare_calibrators": "compare",
+    "load_calibrator": "storage",
+}
+
+__all__ = [*_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'trueup.calibrators' has no attribute {name!r}")
+    try:
+        value = getattr(import_module(f"trueup.calibrators.{_HOME[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name == "sklearn":
+            raise ImportError(
+                "trueup.calibrators needs scikit-learn. Run: pip install 'trueup[sklearn]'"
+            ) from error
+        raise
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

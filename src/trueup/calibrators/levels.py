@@ -1,0 +1,140 @@
+"""Fields as integer codes: the levels seen in fitting, missing values, unseen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.calibrators.base import FieldArrays
+from trueup.errors import InvalidInputError
+
+UNSEEN = 0
+MISSING = 1
+_FIRST_LEVEL = 2
+
+Kind = Literal["integer", "text", "number", "bin"]
+
+
+@dataclass(frozen=True)
+class FieldLevels:
+    """The levels of one field.
+
+    Attributes
+    ----------
+    kind : {"integer", "text", "number", "bin"}
+        How a value finds its level: equality, or for "bin" the interval between inner edges.
+    values : array
+        Sorted levels, or the inner edges of the bins.
+    """
+
+    kind: Kind
+    values: NDArray[Any]
+
+    @property
+    def n_codes(self) -> int:
+        """Number of codes, those for unseen and missing values included."""
+        return _FIRST_LEVEL + len(self.values) + (self.kind == "bin")
+
+    def codes(self, column: NDArray[Any]) -> NDArray[np.intp]:
+        """Return the code of each value: 0 unseen, 1 missing, then the levels in order.
+
+        Raises
+        ------
+        InvalidInputError
+            If text is given where numbers were fitted, or numbers where text was.
+        """
+        if self.kind == "text":
+            return self._text_codes(column)
+        numbers = _as_numbers(column)
+        if numbers is None:
+            raise InvalidInputError(
+                f"fields must keep their type between fit and predict; got {column.dtype} for a "
+                f"field of {self.kind} levels. Convert the column as it was for fit."
+            )
+        if self.kind == "bin":
+            code = np.searchsorted(self.values, numbers, side="right") + _FIRST_LEVEL
+        else:
+            place = np.minimum(np.searchsorted(self.values, numbers), len(self.values) - 1)
+            code = np.where(self.values[place] == numbers, place + _FIRST_LEVEL, UNSEEN)
+        if numbers.dtype.kind == "f":
+            code[np.isnan(numbers)] = MISSING
+        return np.asarray(code, dtype=np.intp)
+
+    def _text_codes(self, column: NDArray[Any]) -> NDArray[np.intp]:
+        if column.dtype.kind in "iufbc":
+            raise InvalidInputError(
+                f"fields must keep their type between fit and predict; got {column.dtype} for a "
+                "field of text levels. Convert the column as it was for fit."
+            )
+        table: dict[str | None, int] = {
+            level: code for code, level in enumerate(self.values.tolist(), start=_FIRST_LEVEL)
+        }
+        table[None] = MISSING
+        texts = _as_texts(column)
+        return np.fromiter((table.get(text, UNSEEN) for text in texts), np.intp, len(texts))
+
+
+def fit_levels(column: NDArray[Any], n_bins: int = 20) -> FieldLevels:
+    """Return the levels of a column.
+
+    Parameters
+    ----------
+    column : array of shape (n,)
+        Integers, booleans, text, any objects (taken by their ``str``), or floats. None, NaN and NA
+        are missing.
+    n_bins : int, default 20
+        A column of floats with more distinct values than this is cut at its quantiles.
+    """
+    numbers = _as_numbers(column)
+    if numbers is None:
+        texts = set(_as_texts(column)) - {None}
+        return FieldLevels("text", np.array(sorted(str(text) for text in texts), dtype=np.str_))
+    if numbers.dtype.kind != "f":
+        return FieldLevels("integer", np.unique(numbers))
+    present = numbers[~np.isnan(numbers)]
+    levels = np.unique(present)
+    if len(levels) <= n_bins:
+        return FieldLevels("number", levels)
+    inner = np.quantile(present, np.linspace(0.0, 1.0, n_bins + 1)[1:-1])
+    return FieldLevels("bin", np.unique(inner))
+
+
+def chosen_fields(
+    columns: FieldArrays, names: str | list[str] | tuple[str, ...] | None, owner: str
+) -> FieldArrays:
+    """Return the columns of the names, all of them for None.
+
+    Raises
+    ------
+    InvalidInputError
+        If a name has no column, or there is no column at all.
+    """
+    wanted = list(columns) if names is None else [names] if isinstance(names, str) else list(names)
+    for name in wanted:
+        if name not in columns:
+            raise InvalidInputError(
+                f"fields must hold {name!r}, which {owner} uses; got {sorted(columns)}. "
+                "Pass its column."
+            )
+    return {name: columns[name] for name in wanted}
+
+
+def _as_numbers(column: NDArray[Any]) -> NDArray[Any] | None:
+    if column.dtype.kind in "iub":
+        return column.astype(np.int64)
+    if column.dtype.kind == "f":
+        return column.astype(np.float64)
+    return None
+
+
+def _as_texts(column: NDArray[Any]) -> list[str | None]:
+    return [value if type(value) is str else _text(value) for value in column.tolist()]
+
+
+def _text(value: Any) -> str | None:
+    if value is None or type(value).__name__ == "NAType" or value != value:
+        return None
+    return str(value)

@@ -1,0 +1,189 @@
+"""The function of Isotonic Line-Plot Scaling, and its convex fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
+from scipy.optimize import lsq_linear
+from scipy.special import expit, logit
+
+from trueup.calibrators.scores import FloatArray
+
+_MAX_STEPS = 50
+_TOLERANCE = 1e-12
+
+
+def quantile_knots(margin: FloatArray, weight: FloatArray, n_knots: int) -> FloatArray:
+    """Return at most ``n_knots`` distinct weighted quantiles, the extremes among them."""
+    grid = np.linspace(0.0, 1.0, n_knots)
+    knots = np.unique(np.quantile(margin, grid, weights=weight, method="inverted_cdf"))
+    return knots if len(knots) > 1 else knots[0] + np.array([-0.5, 0.5])
+
+
+def paper_knots(n_knots: int) -> FloatArray:
+    """Return the paper's grid: ``sigmoid(a_k) = k / (K + 1)`` for k = 1..K."""
+    return np.asarray(logit(np.arange(1, n_knots + 1) / (n_knots + 1)))
+
+
+@dataclass(frozen=True)
+class LinePlot:
+    """A continuous piecewise linear map of the logit (Eq. 10 of the paper).
+
+    Attributes
+    ----------
+    knots : array of shape (m,)
+        Increasing logits a_1 .. a_m.
+    heights : array of shape (m,)
+        Values b_1 .. b_m at the knots; the map is non-decreasing where they are.
+    unit_tails : bool
+        Outside the knots: True continues with slope 1, False with the end values (Eq. 9).
+
+    Notes
+    -----
+    Eq. 10 as printed gives 0 outside the knots, that is p = 0.5; Eq. 9 gives the end values.
+    """
+
+    knots: FloatArray
+    heights: FloatArray
+    unit_tails: bool
+
+    def __call__(self, margin: FloatArray) -> FloatArray:
+        """Return the map's value at each logit; no rounding error breaks its order."""
+        inside = np.clip(margin, self.knots[0], self.knots[-1])
+        piece = np.searchsorted(self.knots[1:-1], inside, side="right")
+        value = self._slopes[piece] * (inside - self.knots[piece]) + self.heights[piece]
+        np.minimum(value, self._upper[piece], out=value)
+        return value + (margin - inside) if self.unit_tails else value
+
+    @cached_property
+    def _slopes(self) -> FloatArray:
+        return np.asarray(np.diff(self.heights) / np.diff(self.knots))
+
+    @cached_property
+    def _upper(self) -> FloatArray:
+        return np.maximum(self.heights[:-1], self.heights[1:])
+
+
+@dataclass(frozen=True)
+class Hats:
+    """The rows seen from the knots: piece, position in it, and what the tails and offsets add."""
+
+    piece: NDArray[np.intp]
+    position: FloatArray
+    fixed: FloatArray
+    n_knots: int
+
+    def value(self, heights: FloatArray) -> FloatArray:
+        """Return the map's value at each row for the given heights."""
+        step = np.diff(heights)
+        return np.asarray(heights[self.piece] + self.position * step[self.piece] + self.fixed)
+
+    def gradient(self, row: FloatArray) -> FloatArray:
+        """Return the sum over rows of ``row`` times the derivative of the value by the heights."""
+        total = np.bincount(self.piece, row, self.n_knots)
+        right = np.bincount(self.piece, row * self.position, self.n_knots)
+        return np.asarray(total - right + np.roll(right, 1))
+
+    def hessian(self, row: FloatArray) -> FloatArray:
+        """Return the tridiagonal sum over rows of ``row`` times the derivative's outer product."""
+        linear = row * self.position
+        total = np.bincount(self.piece, row, self.n_knots)
+        once = np.bincount(self.piece, linear, self.n_knots)
+        twice = np.bincount(self.piece, linear * self.position, self.n_knots)
+        beside = (once - twice)[:-1]
+        matrix = np.diag(total - 2.0 * once + twice + np.roll(twice, 1))
+        return matrix + np.diag(beside, 1) + np.diag(beside, -1)
+
+
+def hats(
+    margin: FloatArray, knots: FloatArray, unit_tails: bool, offset: FloatArray | float = 0.0
+) -> Hats:
+    """Return the rows in terms of the knots."""
+    inside = np.clip(margin, knots[0], knots[-1])
+    piece = np.searchsorted(knots[1:-1], inside, side="right")
+    position = (inside - knots[piece]) / np.diff(knots)[piece]
+    fixed = (margin - inside if unit_tails else np.zeros_like(margin)) + offset
+    return Hats(piece, position, fixed, len(knots))
+
+
+def fit_line_plot(
+    rows: Hats, y: FloatArray, weight: FloatArray, knots: FloatArray, *, ridge: float
+) -> FloatArray:
+    """Return the non-decreasing heights that minimise the penalised log loss.
+
+    Parameters
+    ----------
+    rows : Hats
+        The rows in terms of the knots.
+    y, weight : arrays of shape (n,)
+        Labels in {0, 1} and positive weights.
+    knots : array of shape (m,)
+        Increasing logits.
+    ridge : float
+        Strength of the pull of each piece towards slope 1, in rows:
+        ``ridge * sum((b_k+1 - b_k - (a_k+1 - a_k))^2 / (a_k+1 - a_k))`` is added to the summed
+        loss.
+
+    Returns
+    -------
+    array of shape (m,)
+        The heights, exactly non-decreasing.
+
+    Notes
+    -----
+    The problem is convex with a tridiagonal Hessian, so Newton's method needs few passes over the
+    rows; each step is a small bounded least-squares problem in the increments of the heights,
+    solved by SciPy, and is halved until the objective falls.
+    """
+    width = np.diff(knots)
+    free = np.concatenate([[knots[0]], width])  # first height and increments: the identity
+    lower = np.concatenate([[-np.inf], np.zeros(len(width))])
+
+    def objective(theta: FloatArray) -> float:
+        eta = rows.value(np.cumsum(theta))
+        return float(
+            weight @ (np.logaddexp(0.0, eta) - y * eta)
+            + ridge * ((theta[1:] - width) ** 2 / width).sum()
+        )
+
+    value = objective(free)
+    for _ in range(_MAX_STEPS):
+        target = _newton_target(rows, y, weight, width, ridge, free, lower)
+        moved, improved = target, objective(target)
+        while improved > value and np.abs(moved - free).max() > _TOLERANCE:
+            moved = 0.5 * (moved + free)
+            improved = objective(moved)
+        gain = value - improved
+        if gain > 0.0:
+            free, value = moved, improved
+        if gain <= _TOLERANCE * (1.0 + abs(value)):
+            break
+    return np.asarray(np.cumsum(free))
+
+
+def _newton_target(
+    rows: Hats,
+    y: FloatArray,
+    weight: FloatArray,
+    width: FloatArray,
+    ridge: float,
+    free: FloatArray,
+    lower: FloatArray,
+) -> FloatArray:
+    """Minimise the quadratic model of the objective over non-negative increments."""
+    p = expit(rows.value(np.cumsum(free)))
+    # The heights are cumulative sums of the free parameters, so derivatives are summed from the
+    # right.
+    gradient = np.cumsum(rows.gradient(weight * (p - y))[::-1])[::-1].copy()
+    hessian = rows.hessian(weight * p * (1.0 - p))
+    hessian = np.cumsum(np.cumsum(hessian[::-1], axis=0)[::-1, ::-1], axis=1)[:, ::-1].copy()
+    gradient[1:] += 2.0 * ridge * (free[1:] - width) / width
+    hessian[np.diag_indices_from(hessian)] += np.concatenate([[0.0], 2.0 * ridge / width])
+    hessian[np.diag_indices_from(hessian)] += 1e-12 * np.trace(hessian)
+    root = cholesky(hessian)
+    goal = root @ free - solve_triangular(root, gradient, trans="T")
+    return np.asarray(lsq_linear(root, goal, (lower, np.inf), method="bvls", tol=1e-13).x)

@@ -1,0 +1,134 @@
+"""What a calibrator reads: probabilities, labels, weights and fields, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from trueup.errors import InvalidInputError
+from trueup.losses import EPS
+
+FloatArray = NDArray[np.float64]
+Columns = Mapping[str, Any]
+
+_SUM_TOLERANCE = 1e-4
+
+
+def check_probabilities(X: Any) -> FloatArray:
+    """Return P(second class) of shape (n,), or for k > 2 classes the table of shape (n, k).
+
+    Parameters
+    ----------
+    X : array-like of shape (n,), (n, 1) or (n, k)
+        Probabilities. One column is the probability of the second class; two or more columns are
+        the probabilities of all classes.
+
+    Raises
+    ------
+    InvalidInputError
+        If a value lies outside [0, 1] or is missing, or rows of several columns don't sum to 1.
+    """
+    table = check_array(X, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
+    _check_finite(table)
+    if table.ndim == 1:
+        table = table[:, None]
+    outside = (table < 0.0) | (table > 1.0)
+    if outside.any():
+        row = int(np.flatnonzero(outside.any(axis=1))[0])
+        raise InvalidInputError(
+            f"X must hold probabilities in [0, 1]; got {table[row].tolist()} at index {row}. "
+            "Pass the predictions of a model, for logits their sigmoid or softmax."
+        )
+    if table.shape[1] == 1:
+        return np.asarray(table[:, 0])
+    _check_row_sums(table)
+    return np.asarray(table[:, 1] if table.shape[1] == 2 else table)
+
+
+def _check_finite(table: FloatArray) -> None:
+    finite = np.isfinite(table)
+    if finite.all():
+        return
+    row = int(np.flatnonzero(~finite.reshape(len(table), -1).all(axis=1))[0])
+    raise InvalidInputError(
+        f"X must hold probabilities in [0, 1]; got NaN or infinity at index {row}. "
+        "Leave out the rows that have no prediction."
+    )
+
+
+def _check_row_sums(table: FloatArray) -> None:
+    off = np.abs(table.sum(axis=1) - 1.0) > _SUM_TOLERANCE
+    if off.any():
+        row = int(np.flatnonzero(off)[0])
+        raise InvalidInputError(
+            f"X must hold one probability per class, with sum 1; got {table[row].tolist()} "
+            f"at index {row}. Pass a single column for the probability of the second class."
+        )
+
+
+def to_logit(probability: FloatArray) -> FloatArray:
+    """Return log-odds (n,) or log-probabilities (n, k), clipped at float64's eps."""
+    if probability.ndim == 2:
+        return np.asarray(np.log(np.clip(probability, EPS, 1.0)))
+    clipped = np.clip(probability, EPS, 1.0 - EPS)
+    return np.asarray(np.log(clipped) - np.log1p(-clipped))
+
+
+def check_columns(fields: Columns | None, n: int) -> dict[str, NDArray[Any]]:
+    """Return the fields as arrays of n values each.
+
+    Raises
+    ------
+    InvalidInputError
+        If ``fields`` is no mapping from name to column, or a column has another length.
+    """
+    if fields is None:
+        return {}
+    if not hasattr(fields, "keys"):
+        raise InvalidInputError(
+            f"fields must be a mapping from name to column; got {type(fields).__name__}. "
+            'Pass for example fields={"site": site}.'
+        )
+    columns = {str(name): np.asarray(fields[name]) for name in fields.keys()}  # noqa: SIM118
+    for name, column in columns.items():
+        if column.shape != (n,):
+            raise InvalidInputError(
+                f"fields[{name!r}] must have shape ({n},); got {column.shape}. "
+                "Give one value for each row of X."
+            )
+    return columns
+
+
+def check_weight(sample_weight: Any, n: int) -> FloatArray:
+    """Return non-negative weights, one per row; ones where none are given.
+
+    Raises
+    ------
+    InvalidInputError
+        If the weights have another shape, are negative or not finite, or are all zero.
+    """
+    if sample_weight is None:
+        return np.ones(n)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n, float(weight))
+    if weight.shape != (n,):
+        raise InvalidInputError(
+            f"sample_weight must have shape ({n},); got {weight.shape}. Give one weight per row."
+        )
+    wrong = ~np.isfinite(weight) | (weight < 0.0)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InvalidInputError(
+            f"sample_weight must be finite and >= 0; got {weight[row]} at index {row}. "
+            "Correct the weight or leave out the row."
+        )
+    if not weight.any():
+        raise InvalidInputError(
+            "sample_weight must hold a positive weight; got zeros only. Leave the weights out."
+        )
+    return weight

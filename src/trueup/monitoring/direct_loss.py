@@ -1,0 +1,68 @@
+"""Direct loss estimation: gradient boosting on the squared errors of held-out rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trueup.monitoring.inputs import FloatArray
+from trueup.monitoring.storage import Arrays
+
+
+class DirectLossEstimator:
+    """LightGBM's default regression of the squared error on ``[x, f(x)]``.
+
+    Parameters
+    ----------
+    random_state : int, default 0
+        Seed of LightGBM.
+
+    Raises
+    ------
+    ImportError
+        If lightgbm is not installed.
+
+    Notes
+    -----
+    NannyML's estimator of this name does the same. Its state is LightGBM's own text format: no
+    pickle.
+    """
+
+    def __init__(self, random_state: int = 0) -> None:
+        self.random_state = random_state
+        self._booster: Any = None
+
+    def fit(self, x: FloatArray, y_pred: FloatArray, errors: FloatArray) -> DirectLossEstimator:
+        """Fit on encoded rows of shape (n, d), predictions (n,) and squared errors (n,)."""
+        lightgbm = _lightgbm()
+        settings = {"verbose": -1, "num_threads": 1, "seed": self.random_state}
+        data = lightgbm.Dataset(np.column_stack([x, y_pred]), label=errors, params=settings)
+        self._booster = lightgbm.train({**settings, "objective": "regression"}, data)
+        return self
+
+    def squared_errors(self, x: FloatArray, y_pred: FloatArray) -> FloatArray:
+        """Return the estimated squared error of each row, at least 0, shape (n,)."""
+        inputs = np.column_stack([x, y_pred])
+        return np.asarray(np.maximum(self._booster.predict(inputs, num_threads=1), 0.0))
+
+    def to_arrays(self) -> Arrays:
+        """Return the trees as text."""
+        return {"trees": np.array(self._booster.model_to_string())}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> DirectLossEstimator:
+        """Return the estimator that ``to_arrays`` described."""
+        estimator = cls()
+        estimator._booster = _lightgbm().Booster(model_str=str(arrays["trees"]))
+        return estimator
+
+
+def _lightgbm() -> Any:
+    try:
+        import lightgbm
+    except ImportError:
+        raise ImportError(
+            "direct loss estimation needs LightGBM. Install it with: pip install 'trueup[monitor]'"
+        ) from None
+    return lightgbm

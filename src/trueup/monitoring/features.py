@@ -1,0 +1,223 @@
+"""Features of any kind as standardised numbers.
+
+Numbers keep their value, missing ones become the median and an indicator. Categories become one
+column per frequent level and one for all others. Of dates only the place in the day, week and year
+is kept: the date itself moves forward for ever, and each batch would lie outside of the reference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.errors import InvalidInputError, NotFittedError
+from trueup.monitoring.inputs import FloatArray
+from trueup.monitoring.storage import Arrays, text, untext
+
+Kind = Literal["number", "category", "date"]
+
+MAX_LEVELS = 20
+_MISSING = "<missing>"
+_DAY, _WEEK, _YEAR = 86_400.0, 7 * 86_400.0, 365.2425 * 86_400.0
+
+
+@dataclass(frozen=True)
+class Column:
+    """How one column is encoded."""
+
+    name: str
+    kind: Kind
+    fill: float = 0.0
+    has_missing: bool = False
+    levels: tuple[str, ...] = ()
+
+
+class FeatureEncoder:
+    """Encoder of a 2-D array or a data frame (pandas, polars) into standardised float64 columns.
+
+    Notes
+    -----
+    The mean and the standard deviation are those of the fitted rows, as the paper scales them.
+    Levels that were never seen fall into the column of other levels, so new data never fail here.
+    """
+
+    def __init__(self) -> None:
+        self._columns: tuple[Column, ...] = ()
+        self._mean: FloatArray = np.zeros(0)
+        self._scale: FloatArray = np.zeros(0)
+
+    def fit(self, X: Any) -> FeatureEncoder:
+        """Learn kinds, fills, levels and scales from X of shape (n, d)."""
+        named = _named_columns(X)
+        self._columns = tuple(_describe(name, values) for name, values in named.items())
+        raw = self._raw(named)
+        self._mean = raw.mean(axis=0)
+        scale = raw.std(axis=0)
+        self._scale = np.where(scale > 1e-9 * np.maximum(1.0, np.abs(self._mean)), scale, 1.0)
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return the encoded rows, shape (n, number of encoded columns).
+
+        Raises
+        ------
+        InvalidInputError
+            If a column is missing or has changed its kind, or a number is infinite.
+        """
+        if not self._columns:
+            raise NotFittedError("encoder must be fitted; got no fit. Call fit first.")
+        encoded = self._raw(_named_columns(X))
+        encoded -= self._mean  # in place: a large batch is held once
+        encoded /= self._scale
+        return encoded
+
+    def novelties(self, X: Any) -> tuple[str, ...]:
+        """Return what the fitted rows never showed: new levels and newly missing numbers."""
+        named = _named_columns(X)
+        found = (_novelty(column, named[column.name]) for column in self._columns)
+        return tuple(sentence for sentence in found if sentence)
+
+    def to_arrays(self) -> Arrays:
+        """Return the fitted state."""
+        columns = text([asdict(column) for column in self._columns])
+        return {"columns": columns, "mean": self._mean, "scale": self._scale}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> FeatureEncoder:
+        """Return the encoder that ``to_arrays`` described."""
+        encoder = cls()
+        encoder._columns = tuple(
+            Column(**{**entry, "levels": tuple(entry["levels"])})
+            for entry in untext(arrays["columns"])
+        )
+        encoder._mean, encoder._scale = arrays["mean"], arrays["scale"]
+        return encoder
+
+    def _raw(self, named: dict[str, NDArray[Any]]) -> FloatArray:
+        missing = [column.name for column in self._columns if column.name not in named]
+        if missing or len(named) != len(self._columns):
+            raise InvalidInputError(
+                f"X must have the {len(self._columns)} columns of the reference; got {len(named)}, "
+                f"without {missing}. Pass the same features as in fit."
+            )
+        return np.column_stack([_encode(column, named[column.name]) for column in self._columns])
+
+
+def _named_columns(X: Any) -> dict[str, NDArray[Any]]:
+    if hasattr(X, "columns"):
+        return {str(name): _column_values(X[name]) for name in X.columns}
+    array = np.asarray(X)
+    if array.ndim != 2 or 0 in array.shape:
+        raise InvalidInputError(
+            f"X must be two-dimensional and not empty; got shape {array.shape}. "
+            "Give rows by features."
+        )
+    return {f"x{index}": array[:, index] for index in range(array.shape[1])}
+
+
+def _column_values(column: Any) -> NDArray[Any]:
+    if getattr(column.dtype, "kind", "") in ("i", "u", "f", "b"):
+        # pandas' nullable numbers become objects unless the missing value is named.
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(column)
+
+
+def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    if values.dtype.kind == "f":
+        return np.asarray(np.isnan(values))
+    if values.dtype.kind == "M":
+        return np.asarray(np.isnat(values))
+    if values.dtype.kind != "O":
+        return np.zeros(len(values), dtype=bool)
+    unequal = values != values
+    if unequal.dtype == bool:
+        return np.asarray(unequal | (values == None))  # noqa: E711 - elementwise
+    return np.fromiter((_is_missing_value(value) for value in values), bool, count=len(values))
+
+
+def _is_missing_value(value: Any) -> bool:
+    return value is None or type(value).__name__ in {"NAType", "NaTType"} or value != value
+
+
+def _kind(values: NDArray[Any]) -> Kind:
+    if values.dtype.kind in "iufb":
+        return "number"
+    if values.dtype.kind == "M":
+        return "date"
+    present = values[~_is_missing(values)]
+    numbers = (int, float, np.number, np.bool_)
+    return "number" if len(present) and all(isinstance(v, numbers) for v in present) else "category"
+
+
+def _describe(name: str, values: NDArray[Any]) -> Column:
+    kind, missing = _kind(values), _is_missing(values)
+    if kind == "number":
+        numbers = _numbers(name, values, missing)
+        fill = float(np.median(numbers[~missing])) if not missing.all() else 0.0
+        return Column(name, kind, fill=fill, has_missing=bool(missing.any()))
+    if kind == "date":
+        return Column(name, kind, has_missing=bool(missing.any()))
+    levels, counts = np.unique(_levels(values, missing), return_counts=True)
+    frequent = np.argsort(-counts, kind="stable")[:MAX_LEVELS]
+    return Column(name, kind, levels=tuple(str(level) for level in levels[frequent]))
+
+
+def _encode(column: Column, values: NDArray[Any]) -> FloatArray:
+    missing = _is_missing(values)
+    if column.kind == "number":
+        numbers = _numbers(column.name, values, missing)
+        filled = np.where(missing, column.fill, numbers)
+        return np.column_stack([filled, missing]) if column.has_missing else filled[:, None]
+    if column.kind == "date":
+        return _calendar(column, values, missing)
+    levels = _levels(values, missing)
+    indicators = levels[:, None] == np.array(column.levels)
+    return np.column_stack([indicators, ~indicators.any(axis=1)]).astype(np.float64)
+
+
+def _numbers(name: str, values: NDArray[Any], missing: NDArray[np.bool_]) -> FloatArray:
+    try:
+        numbers = np.where(missing, np.nan, values).astype(np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            f"X must hold numbers in column {name!r} as the reference does; got {values.dtype}. "
+            "Pass the column as it was in fit."
+        ) from None
+    if np.isinf(numbers).any():
+        index = int(np.flatnonzero(np.isinf(numbers))[0])
+        raise InvalidInputError(
+            f"X must be finite or missing in column {name!r}; got {numbers[index]} "
+            f"at index {index}. Replace infinite values."
+        )
+    return numbers
+
+
+def _levels(values: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[np.str_]:
+    return np.where(missing, _MISSING, values.astype(str)).astype(str)
+
+
+def _calendar(column: Column, values: NDArray[Any], missing: NDArray[np.bool_]) -> FloatArray:
+    if values.dtype.kind != "M":
+        raise InvalidInputError(
+            f"X must hold dates in column {column.name!r} as the reference does; "
+            f"got {values.dtype}. Convert it to datetime64."
+        )
+    seconds = np.where(missing, np.datetime64(0, "s"), values).astype("datetime64[s]").astype(float)
+    turns = 2.0 * np.pi * seconds[:, None] / np.array([_DAY, _WEEK, _YEAR])
+    return np.column_stack([np.sin(turns), np.cos(turns), missing]).astype(np.float64)
+
+
+def _novelty(column: Column, values: NDArray[Any]) -> str:
+    missing = _is_missing(values)
+    if column.kind == "category":
+        unseen = np.setdiff1d(_levels(values, missing), column.levels)
+        if len(unseen) and len(column.levels) < MAX_LEVELS:
+            names = [str(level) for level in unseen[:3]]
+            return f"column {column.name!r} has levels that the reference never had: {names}"
+        return ""
+    if missing.any() and not column.has_missing:
+        return f"column {column.name!r} has missing values that the reference never had"
+    return ""

@@ -1,0 +1,104 @@
+"""Importance weights by RuLSIF: the relative density ratio of operational to reference rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from trueup.monitoring.inputs import FloatArray
+
+CLIP = 5.0
+_ALPHA = 0.1
+_CENTERS = 100
+_WIDTHS = (0.3, 0.6, 1.0, 2.0)
+_RIDGES = (1e-2, 1e-1, 1.0)
+_FOLDS = 3
+
+
+def pooled_scale(reference: FloatArray, operational: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return both samples standardised by their union and clipped at 5 standard deviations."""
+    pooled = np.concatenate([reference, operational])
+    mean, spread = pooled.mean(axis=0), pooled.std(axis=0)
+    spread = np.where(spread > 1e-12, spread, 1.0)
+    return (
+        np.clip((reference - mean) / spread, -CLIP, CLIP),
+        np.clip((operational - mean) / spread, -CLIP, CLIP),
+    )
+
+
+def effective_sample_size(weights: FloatArray) -> float:
+    """Return ``(sum w)^2 / (n sum w^2)``, a share of the rows in (0, 1]; 0 if all weights are 0."""
+    squares = float(weights @ weights)
+    return float(weights.sum()) ** 2 / (len(weights) * squares) if squares > 0.0 else 0.0
+
+
+@dataclass(frozen=True)
+class _Kernels:
+    reference: FloatArray
+    operational: FloatArray
+
+    def solve(self, ridge: float) -> FloatArray:
+        ref, op = self.reference, self.operational
+        gram = _ALPHA * op.T @ op / len(op) + (1.0 - _ALPHA) * ref.T @ ref / len(ref)
+        return np.asarray(np.linalg.solve(gram + ridge * np.eye(gram.shape[0]), op.mean(axis=0)))
+
+    def risk(self, theta: FloatArray) -> float:
+        ref, op = self.reference @ theta, self.operational @ theta
+        quadratic = _ALPHA * (op**2).mean() + (1.0 - _ALPHA) * (ref**2).mean()
+        return float(quadratic / 2.0 - op.mean())
+
+
+def rulsif_weights(
+    reference: FloatArray, operational: FloatArray, random_state: int = 0
+) -> FloatArray:
+    """Return the relative importance ``p_op / (0.1 p_op + 0.9 p_ref)`` of each reference row.
+
+    Parameters
+    ----------
+    reference, operational : arrays of shape (n, d) and (m, d)
+        Encoded rows.
+    random_state : int
+        Draws at most 100 kernel centres among the operational rows, and the folds that choose
+        width and ridge.
+
+    Returns
+    -------
+    array of shape (n,)
+        Weights >= 0, bounded by about 10 as alpha is 0.1.
+
+    References
+    ----------
+    Yamada, Suzuki, Kanamori, Hachiya and Sugiyama, "Relative density-ratio estimation for robust
+    distribution comparison", 2011.
+    """
+    rng = np.random.default_rng(random_state)
+    ref, op = pooled_scale(reference, operational)
+    centers = op[rng.choice(len(op), min(_CENTERS, len(op)), replace=False)]
+    to_ref, to_op = cdist(ref, centers, "sqeuclidean"), cdist(op, centers, "sqeuclidean")
+    positive = to_op[to_op > 0.0]
+    unit = float(np.median(positive)) / 2.0 if len(positive) else 1.0
+    folds = (rng.permutation(len(ref)) % _FOLDS, rng.permutation(len(op)) % _FOLDS)
+    _, width, ridge = min(
+        (_held_out_risk(kernels, folds, ridge), width, ridge)
+        for width in _WIDTHS
+        for kernels in [_gaussian(to_ref, to_op, width, unit)]
+        for ridge in _RIDGES
+    )
+    kernels = _gaussian(to_ref, to_op, width, unit)
+    return np.maximum(kernels.reference @ kernels.solve(ridge), 0.0)
+
+
+def _gaussian(to_ref: FloatArray, to_op: FloatArray, width: float, unit: float) -> _Kernels:
+    scale = -1.0 / (2.0 * width**2 * unit)
+    return _Kernels(np.exp(to_ref * scale), np.exp(to_op * scale))
+
+
+def _held_out_risk(kernels: _Kernels, folds: tuple[np.ndarray, np.ndarray], ridge: float) -> float:
+    risk = 0.0
+    for fold in range(_FOLDS):
+        out_ref, out_op = folds[0] == fold, folds[1] == fold
+        theta = _Kernels(kernels.reference[~out_ref], kernels.operational[~out_op]).solve(ridge)
+        risk += _Kernels(kernels.reference[out_ref], kernels.operational[out_op]).risk(theta)
+    return risk

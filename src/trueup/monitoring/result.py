@@ -1,0 +1,59 @@
+"""The result of every estimator of operational error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class MSEEstimate:
+    """Estimated mean squared error of a model on rows whose labels are not known yet.
+
+    Attributes
+    ----------
+    mse : float
+        The estimate, in squared units of the target, at least 0. For labels in {0, 1} it is the
+        Brier score.
+    low, high : float
+        90% interval for the error that these rows will realize, ``low <= mse <= high``.
+    members : mapping of str to float
+        The estimates that ``mse`` is the median of.
+    trusted : bool
+        False where the estimate must not be acted on; ``reasons`` says why.
+    reasons : tuple of str
+        What was left out or looks wrong, in words.
+    n : int
+        Number of rows that were judged.
+    diagnostics : mapping of str to float
+        The numbers behind the support flags: ``domain_auc`` (0.5 = same distribution), ``outside``
+        (share of rows outside of the reference, 0 to 1), ``effective_sample_size`` (share of the
+        reference, 0 to 1), ``disagreement_ratio`` (1 = as on the reference).
+
+    Notes
+    -----
+    No diagnostic looks at labels, so none can see a change of the target given the features.
+    """
+
+    mse: float
+    low: float
+    high: float
+    members: Mapping[str, float]
+    trusted: bool
+    reasons: tuple[str, ...]
+    n: int
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings and lists, ready for JSON."""
+        return {
+            "mse": self.mse,
+            "low": self.low,
+            "high": self.high,
+            "members": dict(self.members),
+            "trusted": self.trusted,
+            "reasons": list(self.reasons),
+            "n": self.n,
+            "diagnostics": dict(self.diagnostics),
+        }

@@ -1,0 +1,187 @@
+"""``trueup monitor``: estimated error of registered models from the shell, cron and CI."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trueup.errors import TrueupError
+
+FINE, ABOVE, BAD_INPUT, NOT_TRUSTED = 0, 1, 2, 3
+
+
+class BadInput(click.ClickException):
+    """Something is wrong with what was asked."""
+
+    exit_code = BAD_INPUT
+
+
+def _monitored(command: Callable[..., None]) -> Callable[..., None]:
+    """Set the tracking store, and turn errors of trueup into exit code 2 with their message."""
+
+    @click.option("--tracking-uri", default=None, help="MLflow store; by default that of MLflow.")
+    @functools.wraps(command)
+    def wrapped(tracking_uri: str | None, **options: Any) -> None:
+        import mlflow
+
+        if tracking_uri is not None:
+            mlflow.set_tracking_uri(tracking_uri)
+        try:
+            command(**options)
+        except TrueupError as failure:
+            raise BadInput(str(failure)) from failure
+
+    return wrapped
+
+
+_MODEL = click.argument("model_uri", metavar="models:/NAME/VERSION")
+
+
+@click.group("monitor")
+def monitor() -> None:
+    """Estimate the error of registered models before labels arrive."""
+
+
+@monitor.command("init")
+@_MODEL
+@click.option("--reference", required=True, help="Labelled rows: .parquet, .csv or .csv.gz.")
+@click.option("--target", required=True, help="Column of the labels.")
+@click.option(
+    "--reference-is",
+    type=click.Choice(["held-out", "train"]),
+    default="held-out",
+    show_default=True,
+    help="Whether the model has seen the rows.",
+)
+@click.option("--row-id", default=None, help="Column that identifies a row, to join late labels.")
+@click.option("--all-missing", is_flag=True, help="Every version of models:/NAME without a check.")
+@_monitored
+def init(model_uri: str, reference: str, all_missing: bool, **options: Any) -> None:
+    """Train and register the check of a model version."""
+    from trueup_mlflow import monitor as monitoring
+    from trueup_mlflow.monitor_batches import init_missing
+
+    if all_missing:
+        name = model_uri.removeprefix("models:/").split("/")[0]
+        for uri in init_missing(name, reference, **options):
+            click.echo(uri)
+    else:
+        click.echo(monitoring.init(model_uri, reference, **options))
+
+
+@monitor.command("run")
+@_MODEL
+@click.option("--batch", required=True, help="Rows without labels: .parquet, .csv or .csv.gz.")
+@click.option("--at", default=None, help="Time of the batch as an ISO date; now by default.")
+@click.option("--time-column", default=None, help="Split the file by the times of this column.")
+@click.option(
+    "--period",
+    type=click.Choice(["day", "week", "month"]),
+    default="month",
+    show_default=True,
+    help="Calendar period of a batch with --time-column.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print each estimate as a line of JSON.")
+@_monitored
+def run(
+    model_uri: str, batch: str, at: str | None, time_column: str | None, period: Any, as_json: bool
+) -> None:
+    """Estimate the error on a batch and log it; exit 3 if one is not to be trusted."""
+    from trueup_mlflow import monitor as monitoring
+    from trueup_mlflow.monitor_batches import estimate_periods
+
+    if time_column is None:
+        found = [("", monitoring.estimate(model_uri, batch, at=at))]
+    else:
+        found = estimate_periods(model_uri, batch, time_column=time_column, period=period)
+    for name, estimate in found:
+        values = estimate.to_dict()
+        line = json.dumps({"period": name, **values}) if as_json else _sentence(values)
+        click.echo(line if as_json or not name else f"{name} {line}")
+    if not all(estimate.trusted for _, estimate in found):
+        raise click.exceptions.Exit(NOT_TRUSTED)
+
+
+@monitor.command("watch")
+@_MODEL
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--seconds", type=float, default=10.0, show_default=True, help="Pause between looks.")
+@click.option("--once", is_flag=True, help="Stop when the folder holds no more files.")
+@_monitored
+def watch(model_uri: str, folder: Path, seconds: float, once: bool) -> None:
+    """Estimate the error on files as they come in FOLDER; they move to done/ or rejected/."""
+    from trueup_mlflow.monitor_batches import watch as watching
+
+    for path, outcome in watching(model_uri, folder, seconds=seconds, once=once):
+        told = str(outcome) if isinstance(outcome, TrueupError) else _sentence(outcome.to_dict())
+        click.echo(f"{path.name} {told}")
+
+
+@monitor.command("realize")
+@_MODEL
+@click.option("--labels", required=True, help="Row id and target: .parquet, .csv or .csv.gz.")
+@_monitored
+def realize(model_uri: str, labels: str) -> None:
+    """Log the realized error of every batch whose labels are all there."""
+    from trueup_mlflow import monitor as monitoring
+
+    found = monitoring.realize(model_uri, labels)
+    click.echo(
+        f"{found.inside} of {found.n} realized batches lie in their 90% interval "
+        f"(95% interval {found.low:.0%} to {found.high:.0%} if batches were independent)"
+    )
+
+
+@monitor.command("report")
+@_MODEL
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="HTML file to write.")
+@_monitored
+def report(model_uri: str, out: Path) -> None:
+    """Write one HTML page that needs no network."""
+    from trueup_mlflow import monitor as monitoring
+
+    click.echo(str(monitoring.report(model_uri, out)))
+
+
+@monitor.command("status")
+@click.option("--fail-above", type=float, default=None, help="Largest error that is fine.")
+@_monitored
+def status(fail_above: float | None) -> None:
+    """List the latest batch of every version.
+
+    Exit code: 0 fine, 1 the low end of an interval is above --fail-above, 2 bad input, 3 an
+    estimate is not to be trusted.
+    """
+    from trueup_mlflow import monitor as monitoring
+
+    codes = {FINE}
+    for entry in monitoring.status():
+        batch = entry["batch"]
+        code, note = _verdict(batch.estimate, fail_above)
+        codes.add(code)
+        sentence = _sentence(batch.estimate)
+        click.echo(f"models:/{entry['model']}/{entry['version']} {batch.time} {sentence}{note}")
+    raise click.exceptions.Exit(ABOVE if ABOVE in codes else max(codes))
+
+
+def _verdict(estimate: dict[str, Any], fail_above: float | None) -> tuple[int, str]:
+    """Return exit code and remark on one estimate."""
+    if not estimate["trusted"]:
+        return NOT_TRUSTED, ""
+    if fail_above is None or estimate["mse"] <= fail_above:
+        return FINE, ""
+    if estimate["low"] > fail_above:
+        return ABOVE, f" ABOVE {fail_above:g}"
+    return FINE, f" warning: the estimate is above {fail_above:g}, its interval is not"
+
+
+def _sentence(estimate: dict[str, Any]) -> str:
+    numbers = f"{estimate['mse']:.4g} [{estimate['low']:.4g}, {estimate['high']:.4g}]"
+    if estimate["trusted"]:
+        return numbers
+    return f"{numbers} NOT TO BE TRUSTED: {'; '.join(estimate['reasons'])}"

@@ -1,0 +1,58 @@
+"""What the calibrators promise, by the simulations of the benchmarks at a smaller size."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "calibrators.py"
+TRIALS = 150
+
+
+@pytest.fixture(scope="module")
+def simulations():
+    spec = importlib.util.spec_from_file_location("calibrator_simulations", BENCHMARK)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def three_errors(share: float, runs: int) -> float:
+    return 3.0 * math.sqrt(share * (1.0 - share) / runs)
+
+
+@pytest.mark.parametrize("name", ["shift", "platt", "histogram", "field offset"])
+def test_guard_keeps_harmful_calibrators_at_most_one_time_in_twenty(simulations, name):
+    calibrator = simulations.GUARDED[name]
+    trials = [
+        simulations.guard_trial(calibrator, shift, 2000, seed)
+        for shift in (0.0, 0.1)
+        for seed in range(TRIALS)
+    ]
+    kept, runs = simulations.kept_share(trials, lambda gain: gain <= 0.0)
+    assert runs >= TRIALS
+    assert kept <= 0.05 + three_errors(0.05, runs)
+
+
+@pytest.mark.parametrize("name", ["shift", "platt", "field offset"])
+def test_guard_keeps_most_gains_of_three_standard_errors(simulations, name):
+    calibrator = simulations.GUARDED[name]
+    trials = [simulations.guard_trial(calibrator, 0.4, 2000, seed) for seed in range(TRIALS)]
+    kept, runs = simulations.kept_share(trials, lambda gain: gain >= 3.0)
+    assert runs >= TRIALS // 2
+    assert kept >= 0.75 - three_errors(0.75, runs)
+
+
+@pytest.mark.slow
+def test_ilps_loses_nothing_to_platt_under_drift(simulations):
+    losses = simulations.log_losses(seed=0)
+    assert losses["ilps"] <= losses["platt"] + 1e-4
+    assert losses["ilps (paper's grid)"] <= losses["platt"] + 5e-4
+    assert losses["field offset"] < losses["isotonic"] - 0.005
+    assert losses["oracle"] < min(loss for name, loss in losses.items() if name != "oracle")

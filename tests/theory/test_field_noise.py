@@ -1,0 +1,95 @@
+"""The floor against simulation; coverage of the debiased error; false discoveries among cells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trueup import field_calibration
+from trueup.field_cells import Cells, Levels
+from trueup.field_distribution import mean_absolute_deviation
+
+
+@pytest.mark.parametrize("rate", [0.001, 0.2, 0.5])
+@pytest.mark.parametrize("size", [2, 10, 200])
+@pytest.mark.parametrize("varying", [False, True], ids=["equal", "varying"])
+def test_floor_is_within_two_percent_of_simulation(rate, size, varying):
+    rng = np.random.default_rng(31)
+    n = 20_000
+    p = np.full(n, rate)
+    if varying:
+        p = rng.beta(2.0 * rate, 2.0 * (1.0 - rate), n)
+    codes = np.arange(n) // size
+    levels = Levels(codes, tuple(map(str, range(n // size))))
+    floor = mean_absolute_deviation(Cells(levels, np.zeros(n), p, np.ones(n))).sum() / n
+    n_draws = 3000 if rate < 0.01 else 200
+    total = np.add.reduceat(p, np.arange(0, n, size))
+    errors = [
+        np.abs(np.add.reduceat((rng.random(n) < p).astype(float), np.arange(0, n, size)) - total)
+        for _ in range(n_draws)
+    ]
+    sums = np.sum(errors, axis=1) / n
+    assert floor == pytest.approx(sums.mean(), rel=0.02)
+    assert abs(floor - sums.mean()) < 4.0 * sums.std() / np.sqrt(n_draws) + 0.003 * floor
+
+
+def design(size, seed=37, n=4000):
+    rng = np.random.default_rng(seed)
+    level = np.arange(n) // size
+    spread = rng.normal(0.0, 0.3, level.max() + 1)
+    right = 1.0 / (1.0 + np.exp(1.4 - spread[level] - rng.normal(0.0, 0.5, n)))
+    return level, right
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [10, 100, 500])
+@pytest.mark.parametrize("factor", [1.0, 1.2], ids=["perfect", "biased by 20%"])
+def test_interval_of_the_debiased_error_covers_the_true_one(size, factor):
+    level, right = design(size, n=2000)
+    y_proba = np.minimum(factor * right, 0.999)
+    gap = np.bincount(level, weights=y_proba - right) / size
+    truth, n_runs = np.mean(gap**2), 200
+    rng, covered, values = np.random.default_rng(41), 0, []
+    for seed in range(n_runs):
+        y_true = (rng.random(len(right)) < right).astype(int)
+        result = field_calibration(y_true, y_proba, level, random_state=seed)
+        covered += result.debiased_low <= truth <= result.debiased_high
+        values.append(result.debiased)
+    assert covered / n_runs >= 0.90, covered / n_runs
+    assert abs(np.mean(values) - truth) < 4.0 * np.std(values) / np.sqrt(n_runs)
+
+
+@pytest.mark.slow
+def test_floor_band_holds_the_error_of_a_perfect_model():
+    level, right = design(50)
+    rng, n_runs, inside = np.random.default_rng(43), 200, np.zeros(2)
+    for seed in range(n_runs):
+        y_true = (rng.random(len(right)) < right).astype(int)
+        r = field_calibration(y_true, right, level, random_state=seed)
+        inside += (
+            r.floor_low <= r.ece <= r.floor_high,
+            (r.rce_floor_low <= r.rce <= r.rce_floor_high),
+        )
+    assert (inside / n_runs >= 0.94 - 3.0 * np.sqrt(0.95 * 0.05 / n_runs)).all()
+
+
+@pytest.mark.slow
+def test_false_discoveries_and_selected_intervals_keep_their_rates():
+    level, right = design(100)
+    broken = level % 4 == 0
+    y_proba = np.where(broken, np.minimum(0.95, 1.8 * right), right)
+    truth = np.bincount(level, weights=right - y_proba) / 100
+    rng, n_runs, false, missed, found = np.random.default_rng(47), 150, [], [], []
+    for _ in range(n_runs):
+        y_true = (rng.random(len(right)) < right).astype(int)
+        cells = field_calibration(y_true, y_proba, level).cells
+        selected = cells.q_value <= 0.05
+        own = cells.level[selected].astype(int)
+        wrong = (cells.low[selected] > truth[own]) | (truth[own] > cells.high[selected])
+        false.append(np.mean(own % 4 != 0) if len(own) else 0.0)
+        missed.append(wrong.mean() if len(own) else 0.0)
+        found.append(np.sum(own % 4 == 0))
+    error = 3.0 * np.std(false) / np.sqrt(n_runs)
+    assert np.mean(false) <= 0.05 + error
+    assert np.mean(missed) <= 0.05 + 3.0 * np.std(missed) / np.sqrt(n_runs)
+    assert np.mean(found) > 5.0  # of 10

@@ -1,0 +1,94 @@
+import numpy as np
+import pytest
+import torch
+
+from trueup.monitoring.networks import StackedMLP, TrainingPlan, as_tensor, seeded, train
+from trueup.monitoring.objectives import squared_error
+from trueup.monitoring.two_step import fit_mean
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3, 40, 2))
+    return as_tensor(x), as_tensor(np.sin(x[..., 0]))
+
+
+def twin(network, index):
+    """The same network as plain torch modules."""
+    first, first_bias, second, second_bias = (p[index].detach().clone() for p in network.parameters)
+    module = torch.nn.Sequential(
+        torch.nn.Linear(*first.shape), torch.nn.ReLU(), torch.nn.Linear(*second.shape)
+    )
+    values = (first.T, first_bias[0], second.T, second_bias[0])
+    for parameter, value in zip(module.parameters(), values, strict=True):
+        parameter.data = value.contiguous()
+    return module
+
+
+def test_training_a_stack_equals_training_each_network_alone(data):
+    x, y = data
+    network = StackedMLP((2, 8, 1), 3, seeded(0))
+    modules = [twin(network, index) for index in range(3)]
+    plan = TrainingPlan(epochs=30)
+    train([network], lambda a, b: squared_error(network(a), b), data, plan, seeded(1))
+    for index, module in enumerate(modules):
+        adam = torch.optim.Adam(module.parameters(), lr=0.01, weight_decay=1e-3)
+        for _ in range(30):
+            adam.zero_grad()
+            (module(x[index])[:, 0] - y[index]).square().mean().backward()
+            adam.step()
+        expected = module(x[index])[:, 0].detach()
+        torch.testing.assert_close(network(x)[index].detach(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_initial_values_are_those_of_torch():
+    network = StackedMLP((16, 4, 1), 500, seeded(0))
+    for parameter, fan_in in zip(network.parameters, (16, 16, 4, 4), strict=True):
+        assert parameter.abs().max() <= fan_in**-0.5
+        assert parameter.std().item() == pytest.approx((1 / (3 * fan_in)) ** 0.5, rel=0.1)
+
+
+def test_minibatches_see_every_row_once_an_epoch(data):
+    seen = []
+
+    def loss(rows, label):
+        seen.append(label.detach())
+        return squared_error(network(rows), label)
+
+    network = StackedMLP((2, 4, 1), 3, seeded(0))
+    train([network], loss, data, TrainingPlan(epochs=1, batch_size=15), seeded(1))
+    assert [part.shape[1] for part in seen] == [15, 15, 10]
+    together = torch.cat(seen, dim=1).sort(1).values
+    torch.testing.assert_close(together, data[1].sort(1).values)
+
+
+def test_early_stopping_keeps_the_best_parameters_and_stops():
+    rng = np.random.default_rng(0)
+    x, y = as_tensor(rng.normal(size=(1, 60, 3))), as_tensor(rng.normal(size=(1, 60)))
+    calls = []
+
+    def loss(rows, label):
+        calls.append(rows.shape[1])
+        return squared_error(network(rows), label)
+
+    network = StackedMLP((3, 64, 1), 1, seeded(0))
+    plan = TrainingPlan(epochs=500, validation_fraction=0.3, patience=5, learning_rate=0.05)
+    train([network], loss, (x, y), plan, seeded(1))
+    assert calls.count(42) < 500
+    assert calls.count(18) == calls.count(42)
+
+
+def test_arrays_round_trip(data):
+    network = fit_mean(*data, 8, TrainingPlan(epochs=2), seeded(0))
+    restored = StackedMLP.from_arrays(network.to_arrays())
+    x = np.random.default_rng(1).normal(size=(3, 10, 2))
+    np.testing.assert_array_equal(restored.predict(x), network.predict(x))
+
+
+def test_same_rows_for_all_models_or_rows_for_each(data):
+    network = fit_mean(*data, 8, TrainingPlan(epochs=2), seeded(0))
+    x = np.random.default_rng(1).normal(size=(10_000, 2))
+    shared = network.predict(x)
+    assert shared.shape == (3, 10_000)
+    np.testing.assert_allclose(shared, network.predict(np.stack([x, x, x])), atol=1e-6)

@@ -1,0 +1,94 @@
+"""``trueup calibrate`` on files."""
+
+from __future__ import annotations
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from scipy.special import expit
+
+from trueup.calibrators import load_calibrator
+from trueup_cli.calibrate import calibrate
+
+
+@pytest.fixture
+def predictions(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 4000
+    margin, site = rng.normal(size=n), rng.integers(0, 6, n)
+    y = (rng.random(n) < expit(margin + np.linspace(-1.0, 1.0, 6)[site])).astype(int)
+    frame = pd.DataFrame({"y": y, "p": expit(margin), "site": site, "day": np.arange(n)})
+    path = tmp_path / "predictions.parquet"
+    frame.to_parquet(path)
+    return path
+
+
+def run(*arguments):
+    return CliRunner().invoke(calibrate, [str(argument) for argument in arguments])
+
+
+def columns(path):
+    return (path, "--y-true", "y", "--y-proba", "p", "--field", "site")
+
+
+def test_fits_reports_and_saves(predictions, tmp_path):
+    result = run(*columns(predictions), "--time", "day", "--output", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "field-offset: kept" in result.output
+    loaded = load_calibrator(tmp_path / "out")
+    assert loaded.decision_.n_fit == 2000
+    low, high = loaded.predict_proba([0.5, 0.5], fields={"site": np.array([0, 5])})[:, 1]
+    assert low < 0.4 < 0.6 < high
+
+
+def test_without_a_guard_nothing_is_checked(predictions):
+    result = run(*columns(predictions), "--no-guard", "--calibrator", "platt")
+    assert result.output == "platt: fitted without a guard\n"
+
+
+def test_reads_csv(predictions):
+    csv = predictions.with_suffix(".csv")
+    pd.read_parquet(predictions).to_csv(csv, index=False)
+    assert run(*columns(csv), "--calibrator", "shift").exit_code == 0
+
+
+def test_compare_prints_the_table_and_logs_it(predictions, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = mlflow.get_tracking_uri()
+    uri = f"sqlite:///{tmp_path / 'store.db'}"
+    result = run(*columns(predictions), "--compare", "--log", "--tracking-uri", uri)
+    try:
+        assert result.exit_code == 0, result.output
+        assert "| field_offset |" in result.output
+        (logged,) = mlflow.MlflowClient(uri).search_runs(["0"])
+        metrics, tags = logged.data.metrics, logged.data.tags
+        assert metrics["calibrator_field_offset_field_ece"] < metrics["calibrator_base_field_ece"]
+        assert tags["trueup.guard.field_offset"] == "kept"
+        assert len([key for key in metrics if key.startswith("calibrator_")]) == 7 * 8
+        names = [
+            file.path
+            for file in mlflow.MlflowClient(uri).list_artifacts(logged.info.run_id, "trueup")
+        ]
+        assert names == ["trueup/calibrators.md"]
+    finally:
+        mlflow.set_tracking_uri(before)
+
+
+def test_a_column_that_is_not_there_is_named(predictions):
+    result = run(predictions)
+    assert result.exit_code == 2
+    assert "'y_true' must be a column of predictions.parquet" in result.output
+
+
+def test_wrong_probabilities_are_named(predictions):
+    result = run(predictions, "--y-true", "y", "--y-proba", "day", "--calibrator", "shift")
+    assert result.exit_code == 2
+    assert "X must hold probabilities" in result.output
+
+
+def test_compare_needs_a_field(predictions):
+    result = run(predictions, "--y-true", "y", "--y-proba", "p", "--compare")
+    assert result.exit_code == 2
+    assert "--field must be given" in result.output

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import mlflow
+import numpy as np
+import pytest
+
+import trueup
+from trueup.errors import TrueupWarning
+
+xgboost = pytest.importorskip("xgboost")
+lightgbm = pytest.importorskip("lightgbm")
+
+N, N_TRAIN = 400, 200
+
+
+def rows(kind):
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(N, 3))
+    signal = x[:, 0]
+    y = {
+        "binary": (signal + rng.logistic(size=N) > 0).astype(float),
+        "multiclass": (signal[:, None] * np.arange(3) + rng.gumbel(size=(N, 3))).argmax(axis=1),
+        "regression": signal + rng.normal(size=N),
+        "counts": rng.poisson(np.exp(0.5 * signal)).astype(float),
+    }[kind]
+    return (x[:N_TRAIN], y[:N_TRAIN]), (x[N_TRAIN:], y[N_TRAIN:])
+
+
+def metrics_of(client, run):
+    return client.get_run(run.info.run_id).data.metrics
+
+
+XGBOOST = {
+    "binary": ({"objective": "binary:logistic"}, "log_loss"),
+    "multiclass": ({"objective": "multi:softprob", "num_class": 3}, "log_loss"),
+    "regression": ({"objective": "reg:squarederror"}, "mean_squared_error"),
+    "counts": ({"objective": "count:poisson"}, "poisson_deviance"),
+}
+
+
+@pytest.mark.parametrize("kind", XGBOOST)
+def test_xgboost_logs_the_final_model(client, kind):
+    from trueup_mlflow.callbacks.xgboost import TrueupCallback
+
+    params, loss = XGBOOST[kind]
+    train, (x_val, y_val) = rows(kind)
+    val = xgboost.DMatrix(x_val, y_val)
+    with mlflow.start_run() as run:
+        booster = xgboost.train(
+            {**params, "nthread": 1},
+            xgboost.DMatrix(*train),
+            5,
+            callbacks=[TrueupCallback(val, split=trueup.InSample())],
+        )
+    predicted = booster.predict(val).astype(float)
+    expected = trueup.evaluate(y_val, predicted, loss=loss, split=trueup.InSample())
+    (point,) = client.get_metric_history(run.info.run_id, f"calibrated_val_{loss}")
+    assert point.value == pytest.approx(expected.calibrated, rel=1e-5)
+    assert point.step == 4
+    assert metrics_of(client, run)[f"val_{loss}"] == pytest.approx(expected.vanilla, rel=1e-5)
+
+
+def test_xgboost_logs_every_so_often_and_the_best_iteration(client):
+    from trueup_mlflow.callbacks.xgboost import TrueupCallback
+
+    train, validation = rows("binary")
+    val = xgboost.DMatrix(*validation)
+    with mlflow.start_run() as run:
+        booster = xgboost.train(
+            {"objective": "binary:logistic", "nthread": 1, "eta": 1.0},
+            xgboost.DMatrix(*train),
+            40,
+            evals=[(val, "val")],
+            early_stopping_rounds=4,
+            verbose_eval=False,
+            callbacks=[TrueupCallback(val, every=3)],
+        )
+    history = client.get_metric_history(run.info.run_id, "calibrated_val_log_loss")
+    steps = [point.step for point in history]
+    rounds = booster.num_boosted_rounds()
+    assert rounds < 40
+    assert set(steps) == {*range(2, rounds, 3), booster.best_iteration}
+
+
+def test_xgboost_sklearn_api_and_cross_validation_take_the_callback(client):
+    from trueup_mlflow.callbacks.xgboost import TrueupCallback
+
+    (x, y), validation = rows("binary")
+    val = xgboost.DMatrix(*validation)
+    with mlflow.start_run() as run:
+        xgboost.XGBClassifier(n_estimators=3, n_jobs=1, callbacks=[TrueupCallback(val)]).fit(x, y)
+    assert "calibrated_val_log_loss" in metrics_of(client, run)
+    with mlflow.start_run() as run:
+        xgboost.cv(
+            {"objective": "binary:logistic", "nthread": 1},
+            xgboost.DMatrix(x, y),
+            2,
+            nfold=2,
+            callbacks=[TrueupCallback(val, every=1)],
+        )
+    assert metrics_of(client, run) == {}
+
+
+LIGHTGBM = {
+    "binary": ({"objective": "binary"}, "log_loss"),
+    "multiclass": ({"objective": "multiclass", "num_class": 3}, "log_loss"),
+    "regression": ({"objective": "regression"}, "mean_squared_error"),
+    "counts": ({"objective": "poisson"}, "poisson_deviance"),
+}
+QUIET = {"verbosity": -1, "num_threads": 1, "min_data_in_leaf": 5}
+
+
+@pytest.mark.parametrize("kind", LIGHTGBM)
+def test_lightgbm_logs_every_so_often_and_the_last_iteration(client, kind):
+    from trueup_mlflow.callbacks.lightgbm import TrueupCallback
+
+    params, loss = LIGHTGBM[kind]
+    (x, y), (x_val, y_val) = rows(kind)
+    with mlflow.start_run() as run:
+        booster = lightgbm.train(
+            {**params, **QUIET},
+            lightgbm.Dataset(x, y),
+            5,
+            callbacks=[TrueupCallback(x_val, y_val, every=2)],
+        )
+    expected = trueup.evaluate(y_val, booster.predict(x_val), loss=loss)
+    history = client.get_metric_history(run.info.run_id, f"calibrated_val_{loss}")
+    assert [point.step for point in history] == [1, 3, 4]
+    assert history[-1].value == pytest.approx(expected.calibrated, rel=1e-9)
+
+
+def test_failure_in_a_callback_is_one_warning_and_a_tag_and_training_ends_well(client):
+    from trueup_mlflow.callbacks.lightgbm import TrueupCallback
+
+    (x, y), (x_val, y_val) = rows("binary")
+    with (
+        mlflow.start_run() as run,
+        pytest.warns(TrueupWarning, match="y_true must be 0 or 1") as seen,
+    ):
+        booster = lightgbm.train(
+            {"objective": "binary", **QUIET},
+            lightgbm.Dataset(x, y),
+            4,
+            callbacks=[TrueupCallback(x_val, y_val + 1, every=1)],
+        )
+    assert booster.current_iteration() == 4
+    assert len(seen) == 1
+    data = client.get_run(run.info.run_id).data
+    assert data.metrics == {}
+    assert "y_true must be 0 or 1" in data.tags["trueup.skipped.val_log_loss"]
+
+
+# Lightning advises to use more workers and warns of what its dependencies deprecate.
+@pytest.mark.filterwarnings("ignore:::lightning")
+@pytest.mark.filterwarnings("ignore:.*torch:DeprecationWarning")
+@pytest.mark.parametrize("with_logger", [False, True])
+def test_lightning_logs_each_validation_epoch_and_lets_checkpoints_monitor(
+    client, tmp_path, with_logger
+):
+    lightning = pytest.importorskip("lightning.pytorch")
+    import torch
+    from lightning.pytorch.callbacks import ModelCheckpoint
+    from lightning.pytorch.loggers import MLFlowLogger
+
+    from trueup_mlflow.callbacks.lightning import TrueupCallback
+
+    class Model(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.layer = torch.nn.Linear(3, 1)
+
+        def step(self, batch):
+            x, y = batch
+            logit = self.layer(x)[:, 0]
+            return y, logit, torch.nn.functional.binary_cross_entropy_with_logits(logit, y)
+
+        def training_step(self, batch, *_):
+            return self.step(batch)[2]
+
+        def validation_step(self, batch, *_):
+            y, logit, _ = self.step(batch)
+            return {"y_true": y, "y_logit": logit}
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    def loader(part):
+        tensors = [torch.tensor(values, dtype=torch.float32) for values in part]
+        return torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*tensors), batch_size=64)
+
+    train, val = rows("binary")
+    checkpoint = ModelCheckpoint(dirpath=tmp_path / "ckpt", monitor="calibrated_val_log_loss")
+    logger = MLFlowLogger("tests", tracking_uri=mlflow.get_tracking_uri()) if with_logger else False
+    trainer = lightning.Trainer(
+        max_epochs=3,
+        accelerator="cpu",
+        logger=logger,
+        callbacks=[TrueupCallback(), checkpoint],
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        log_every_n_steps=1,
+    )
+    model = Model()
+    with mlflow.start_run() as active:
+        trainer.fit(model, loader(train), loader(val))
+    run_id = logger.run_id if with_logger else active.info.run_id
+    history = client.get_metric_history(run_id, "calibrated_val_log_loss")
+    assert [point.step for point in history] == [4, 8, 12]
+    with torch.no_grad():
+        logit = model.layer(torch.tensor(val[0], dtype=torch.float32))[:, 0].double().numpy()
+    expected = trueup.evaluate(val[1], y_logit=logit)
+    assert history[-1].value == pytest.approx(expected.calibrated, rel=1e-6)
+    best = min(point.value for point in history)
+    assert float(checkpoint.best_model_score) == pytest.approx(best, rel=1e-6)

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+TRAIN = """
+from sklearn.metrics import log_loss, mean_squared_error  # bound before mlflow is imported
+import random
+import numpy as np
+import mlflow
+
+rng = np.random.default_rng(7)
+p = rng.uniform(0.05, 0.95, 400)
+y = (rng.uniform(size=400) < p).astype(int)
+with mlflow.start_run():
+    for step in range(2):
+        mlflow.log_metric("val_log_loss", log_loss(y, p * (0.8 + 0.1 * step)), step=step)
+    mlflow.log_metrics({"rmse": float(np.sqrt(mean_squared_error(y, p)))})
+"""
+MLPROJECT = """
+name: knows-nothing-of-trueup
+entry_points:
+  main:
+    command: "python train.py"
+"""
+
+
+def environment(**variables):
+    """Return the environment of a fresh process: nothing of trueup's unless it is given here."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("TRUEUP_", "MLFLOW_RUN_ID"))}
+    path = os.pathsep.join([os.path.dirname(sys.executable), kept["PATH"]])
+    return {**kept, "PATH": path, **variables}
+
+
+def python(code, *arguments, **variables):
+    return subprocess.run(
+        [sys.executable, *arguments, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        env=environment(**variables),
+        check=False,
+    )
+
+
+@pytest.fixture
+def project(tmp_path):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "MLproject").write_text(MLPROJECT)
+    (folder / "train.py").write_text(TRAIN)
+    return folder
+
+
+def run_project(project, client, **variables):
+    command = [sys.executable, "-m", "mlflow", "run", str(project), "--env-manager", "local"]
+    done = subprocess.run(
+        [*command, "--experiment-name", "tests"],
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    experiment = client.get_experiment_by_name("tests")
+    return client.search_runs([experiment.experiment_id], max_results=1)[0]
+
+
+def test_unchanged_project_gains_twins_and_keeps_its_vanilla_metrics_bit_identical(client, project):
+    without = run_project(project, client)
+    with_autolog = run_project(project, client, TRUEUP_AUTOLOG="1")
+    assert not any(key.startswith(("calibrated", "bias")) for key in without.data.metrics)
+    assert not any(tag.startswith("trueup") for tag in without.data.tags)
+    for key in without.data.metrics:
+        histories = [
+            [(m.step, m.value.hex()) for m in client.get_metric_history(run.info.run_id, key)]
+            for run in (without, with_autolog)
+        ]
+        assert histories[0] == histories[1]
+    assert with_autolog.data.metrics.keys() - without.data.metrics.keys() == {
+        f"{kind}_{key}"
+        for kind in ("calibrated", "bias_term", "bias_cost")
+        for key in ("val_log_loss", "rmse")
+    }
+    history = client.get_metric_history(with_autolog.info.run_id, "calibrated_val_log_loss")
+    assert [point.step for point in history] == [0, 1]
+    assert with_autolog.data.tags["trueup.split"] == "CrossFit(folds=5, salt=0)"
+
+
+BROKEN = """
+import sys
+
+class Broken:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            raise {error}("broken on purpose")
+
+sys.meta_path.insert(0, Broken())
+import mlflow
+from mlflow.tracking.context.registry import resolve_tags
+resolve_tags()
+print("imported", mlflow.log_metric.__name__)
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "error"),
+    [
+        ("trueup", "RuntimeError"),
+        ("trueup.splits", "ImportError"),
+        ("trueup_mlflow.autologging.session", "ValueError"),
+    ],
+)
+def test_mlflow_imports_with_the_plugin_broken_on_purpose(module, error):
+    done = python(BROKEN.format(module=module, error=error), TRUEUP_AUTOLOG="1")
+    assert done.stdout.strip() == "imported log_metric", done.stderr
+    assert done.stderr.count(f"trueup is off: {error}: broken on purpose") == 1
+
+
+def test_mlflow_imports_where_the_warning_of_the_broken_plugin_is_an_error():
+    code = BROKEN.format(module="trueup", error="ValueError")
+    code = "import warnings; warnings.filterwarnings('error', 'trueup is off')\n" + code
+    assert python(code, TRUEUP_AUTOLOG="1").stdout.strip() == "imported log_metric"
+
+
+def test_seed_that_is_no_number_is_a_warning():
+    done = python("import mlflow; print('imported')", TRUEUP_AUTOLOG="1", TRUEUP_SEED="many")
+    assert done.stdout.strip() == "imported"
+    assert "trueup is off: ValueError" in done.stderr
+
+
+DRAW = """
+import mlflow, random
+import numpy, torch
+print(random.random(), numpy.random.rand(), torch.rand(()).item())
+"""
+
+
+def test_seed_seeds_random_numpy_and_torch_where_autologging_is_on():
+    def draw(**variables):
+        return python(DRAW, **variables).stdout.split()
+
+    first = draw(TRUEUP_AUTOLOG="1", TRUEUP_SEED="3")
+    assert len(first) == 3
+    assert draw(TRUEUP_AUTOLOG="1", TRUEUP_SEED="3") == first
+    assert not set(draw(TRUEUP_AUTOLOG="1")) & set(first)
+    assert not set(draw(TRUEUP_SEED="3")) & set(first)
+
+
+def test_switched_off_nothing_is_loaded_or_hooked():
+    done = python(
+        """
+        import mlflow, sys
+        print(sorted(name for name in sys.modules if name.startswith("trueup")))
+        """
+    )
+    assert done.stdout.strip() == "['trueup_mlflow', 'trueup_mlflow.context']", done.stderr

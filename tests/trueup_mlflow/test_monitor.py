@@ -1,0 +1,331 @@
+import json
+import subprocess
+import sys
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from mlflow import MlflowClient
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from trueup.errors import InvalidInputError
+from trueup_cli.monitor import monitor as command
+from trueup_mlflow import monitor
+from trueup_mlflow.check_registry import load_check
+from trueup_mlflow.monitor_batches import estimate_periods, init_missing
+from trueup_mlflow.monitor_items import BatchRecord, timestamp_of
+from trueup_mlflow.monitor_report import Coverage
+from trueup_mlflow.monitor_store import MonitorStore
+from trueup_mlflow.registered_model import resolve
+
+pytestmark = [
+    # MLflow's progress bar and its model loading warn about themselves.
+    pytest.mark.filterwarnings("ignore::FutureWarning:mlflow"),
+    pytest.mark.filterwarnings("ignore::UserWarning:mlflow"),
+]
+URI = "models:/demand/1"
+
+
+def draw(n, start=0, shift=0.0, seed=0):
+    rng = np.random.default_rng([seed, start])
+    x = rng.normal(shift, 1.0, size=(n, 2))
+    return pd.DataFrame(
+        {
+            "a": x[:, 0],
+            "b": x[:, 1],
+            "y": x[:, 0] + 0.5 * rng.normal(size=n),
+            "id": np.arange(start, start + n),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """A registered model with a check."""
+    folder = tmp_path_factory.mktemp("store")
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
+    client = MlflowClient()
+    for name in ("models", "trueup/demand", "trueup/churn"):
+        client.create_experiment(name, artifact_location=(folder / "files").as_uri())
+    mlflow.set_experiment("models")
+    train = draw(400, seed=1)
+    register(LinearRegression().fit(train[["a", "b"]], train["y"]), "demand")
+    labels = (train["y"] > 0).astype(float)
+    register(LogisticRegression().fit(train[["a", "b"]], labels), "churn")
+    client.set_registered_model_alias("demand", "champion", "1")
+    monitor.init(URI, draw(400, seed=2), target="y", row_id="id")
+    yield folder
+    mlflow.set_tracking_uri(before)
+
+
+def register(model, name):
+    with mlflow.start_run():
+        mlflow.sklearn.log_model(
+            model, name="model", registered_model_name=name, pip_requirements=["scikit-learn"]
+        )
+
+
+def version():
+    return resolve(URI, MlflowClient())
+
+
+def test_the_check_is_registered_and_linked_both_ways(store):
+    client = MlflowClient()
+    check = client.get_model_version_by_alias("demand__trueup_check", "for-v1")
+    assert version().tags["trueup.check_model_uri"] == "models:/demand__trueup_check/1"
+    assert check.tags["trueup.checks_model_uri"] == URI
+    check_id = mlflow.models.get_model_info("models:/demand__trueup_check/1").model_id
+    tags = client.get_logged_model(check_id).tags
+    assert tags["trueup.checks_model_id"] == version().model_id
+
+
+def test_the_check_loads_with_pickle_disallowed_through_the_standard_api(store, tmp_path):
+    batch = draw(50, start=900)[["a", "b"]].assign(trueup_prediction=0.0)
+    batch.to_parquet(tmp_path / "batch.parquet")
+    code = (
+        "import sys, warnings; warnings.simplefilter('ignore'); import mlflow, pandas as pd;"
+        f"mlflow.set_tracking_uri({mlflow.get_tracking_uri()!r});"
+        "m = mlflow.pyfunc.load_model('models:/demand__trueup_check/1');"
+        "print(m.predict(pd.read_parquet(sys.argv[1]))['mse'])"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "batch.parquet")],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": "", "MLFLOW_ALLOW_PICKLE_DESERIALIZATION": "false", "HOME": str(tmp_path)},
+    )
+    expected = load_check(version()).consensus.estimate(batch[["a", "b"]], np.zeros(50)).mse
+    assert float(run.stdout.split()[-1]) == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_batch_is_logged_once_to_the_run_and_to_the_model(store):
+    batch = draw(200, start=1_000).drop(columns="y")
+    first = monitor.estimate("models:/demand@champion", batch, at="2026-01-31")
+    again = monitor.estimate(URI, batch, at="2026-02-28")
+    assert first == again
+    client = MlflowClient()
+    run = MonitorStore(version(), client).run()
+    assert run.info.experiment_id == client.get_experiment_by_name("trueup/demand").experiment_id
+    (point,) = client.get_metric_history(run.info.run_id, "estimated_mse")
+    assert point.value == first.mse
+    assert {
+        "estimated_mse",
+        "estimated_mse_low",
+        "estimated_mse_high",
+        "estimated_mse_one_step",
+        "trusted",
+        "support/domain_auc",
+        "support/outside",
+        "support/effective_sample_size",
+        "support/disagreement_ratio",
+    } == set(run.data.metrics)
+    on_model = {m.key: m.value for m in client.get_logged_model(version().model_id).metrics}
+    assert on_model["estimated_mse"] == first.mse
+
+
+def test_a_batch_that_a_killed_process_left_is_completed_with_the_same_step(store, monkeypatch):
+    batch = draw(100, start=2_000).drop(columns="y")
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MonitorStore, "log", killed)
+        with pytest.raises(KeyboardInterrupt):
+            monitor.estimate(URI, batch, at="2026-03-31")
+    (left,) = [record for record in monitor.records(URI) if not record.logged]
+    monitor.estimate(URI, batch)
+    (done,) = [record for record in monitor.records(URI) if record.digest == left.digest]
+    assert done == left.mark(logged=True)
+    history = MlflowClient().get_metric_history(
+        MonitorStore(version(), MlflowClient()).run().info.run_id, "estimated_mse"
+    )
+    assert [point.step for point in history].count(left.step) == 1
+
+
+def test_late_labels_give_the_realized_error_of_complete_batches_only(store):
+    batch = draw(150, start=3_000)
+    estimate = monitor.estimate(URI, batch.drop(columns="y"), at="2026-04-30")
+    before = monitor.realize(URI, batch[["id", "y"]].iloc[:-1])
+    after = monitor.realize(URI, batch[["id", "y"]].sample(frac=1, random_state=0))
+    assert after.n == before.n + 1
+    model = mlflow.pyfunc.load_model(URI)
+    realized = ((batch["y"] - model.predict(batch[["a", "b"]])) ** 2).mean()
+    record = next(r for r in monitor.records(URI) if r.realized is not None)
+    assert record.realized == pytest.approx(realized)
+    run = MonitorStore(version(), MlflowClient()).run()
+    assert run.data.metrics["realized_mse"] == pytest.approx(realized)
+    assert run.data.metrics["estimation_error"] == pytest.approx(estimate.mse - realized)
+    assert monitor.realize(URI, batch[["id", "y"]]) == after
+
+
+def test_the_report_is_one_page_without_network(store, tmp_path):
+    monitor.estimate(URI, draw(60, start=4_000, shift=9.0).drop(columns="y"), at="2026-05-31")
+    page = monitor.report(URI, tmp_path / "report.html").read_text()
+    assert "not to be trusted: outside of the reference" in page
+    assert "a +9" in page or "a +8" in page
+    assert "<svg" in page
+    assert 'src="http' not in page
+    assert "<script" not in page
+
+
+def test_status_exit_codes(store, tmp_path):
+    result = CliRunner().invoke(command, ["status"])
+    batch = monitor.records(URI)[-1]
+    assert f"{URI} {batch.time}" in result.output
+    assert result.exit_code == (0 if batch.estimate["trusted"] else 3)
+    monitor.estimate(URI, draw(300, start=5_000).drop(columns="y"), at="2026-12-31")
+    assert CliRunner().invoke(command, ["status"]).exit_code == 0
+    failed = CliRunner().invoke(command, ["status", "--fail-above", "0.01"])
+    assert failed.exit_code == 1
+    assert "ABOVE 0.01" in failed.output
+    mse = monitor.records(URI)[-1].estimate["mse"]
+    warned = CliRunner().invoke(command, ["status", "--fail-above", str(0.999 * mse)])
+    assert warned.exit_code == 0
+    assert "warning: the estimate is above" in warned.output
+
+
+def test_command_line_from_files(store, tmp_path):
+    draw(300, seed=5).to_parquet(tmp_path / "reference.parquet")
+    batch = draw(80, start=7_000)
+    batch.drop(columns="y").to_parquet(tmp_path / "batch.parquet")
+    batch[["id", "y"]].to_csv(tmp_path / "labels.csv", index=False)
+    call = CliRunner().invoke
+    ran = call(command, ["run", URI, "--batch", str(tmp_path / "batch.parquet"), "--json"])
+    assert ran.exit_code == 0, ran.output
+    assert json.loads(ran.output)["n"] == 80
+    realized = call(command, ["realize", URI, "--labels", str(tmp_path / "labels.csv")])
+    assert "realized batches lie in their 90% interval" in realized.output
+    out = call(command, ["report", URI, "--out", str(tmp_path / "r.html")])
+    assert out.exit_code == 0
+    bad = call(command, ["run", URI, "--batch", str(tmp_path / "missing.parquet")])
+    assert bad.exit_code == 2
+    assert "file must be readable" in bad.output
+
+
+def test_periods_of_one_file_are_batches_of_their_own(store, tmp_path):
+    rows = draw(120, start=20_000).drop(columns="y")
+    rows["when"] = pd.date_range("2027-01-01", periods=120, freq="D")
+    rows.to_parquet(tmp_path / "rows.parquet")
+    arguments = ["run", URI, "--batch", str(tmp_path / "rows.parquet"), "--time-column", "when"]
+    ran = CliRunner().invoke(command, arguments)
+    assert [line[:7] for line in ran.output.splitlines()] == [
+        "2027-01",
+        "2027-02",
+        "2027-03",
+        "2027-04",
+    ]
+    logged = [r for r in monitor.records(URI) if r.time.startswith("2027")]
+    assert [record.n for record in logged] == [31, 28, 31, 30]
+    with pytest.raises(InvalidInputError, match="time_column must be a column of the batch"):
+        estimate_periods(URI, rows, time_column="then")
+    with pytest.raises(InvalidInputError, match="time_column must hold dates"):
+        estimate_periods(URI, rows.assign(when="soon"), time_column="when")
+
+
+def test_a_watched_folder_is_emptied_and_a_leftover_file_logs_nothing_twice(store, tmp_path):
+    batch = draw(90, start=30_000).drop(columns="y")
+    batch.to_parquet(tmp_path / "first.parquet")
+    batch[["a"]].to_csv(tmp_path / "wrong.csv")
+    before = len(monitor.records(URI))
+    ran = CliRunner().invoke(command, ["watch", URI, str(tmp_path), "--once"])
+    assert ran.exit_code == 0, ran.output
+    assert "wrong.csv batch must hold rows with the columns" in ran.output
+    assert (tmp_path / "done" / "first.parquet").exists()
+    assert (tmp_path / "rejected" / "wrong.csv").exists()
+    (tmp_path / "done" / "first.parquet").replace(tmp_path / "first.parquet")
+    CliRunner().invoke(command, ["watch", URI, str(tmp_path), "--once"])
+    assert len(monitor.records(URI)) == before + 1
+
+
+def test_every_version_without_a_check_gets_one(store, tmp_path):
+    train = draw(100, seed=10)
+    for _ in range(2):
+        register(LinearRegression().fit(train[["a", "b"]], train["y"]), "pair")
+    MlflowClient().create_experiment("trueup/pair", artifact_location=(store / "files").as_uri())
+    train.to_parquet(tmp_path / "reference.parquet")
+    arguments = ["init", "models:/pair", "--reference", str(tmp_path / "reference.parquet")]
+    arguments += ["--target", "y", "--row-id", "id", "--all-missing"]
+    ran = CliRunner().invoke(command, arguments)
+    assert ran.stdout.split() == [
+        "models:/pair__trueup_check/1",
+        "models:/pair__trueup_check/2",
+    ]
+    assert CliRunner().invoke(command, arguments).stdout == ""
+    with pytest.raises(InvalidInputError, match="name must be a registered model; got 'none'"):
+        init_missing("none", train, target="y")
+
+
+def test_a_classifier_is_monitored_by_its_brier_score(store):
+    reference = draw(400, seed=3).assign(y=lambda t: (t["y"] > 0).astype(float))
+    monitor.init("models:/churn/1", reference, target="y", reference_is="train", row_id="id")
+    estimate = monitor.estimate("models:/churn/1", draw(300, start=100).drop(columns="y"))
+    assert set(estimate.members) == {
+        "importance",
+        "neighbours",
+        "one_step_offset",
+        "direct_loss",
+    }
+    assert 0.03 < estimate.mse < 0.25
+
+
+@pytest.mark.parametrize(
+    ("uri", "change", "options", "message"),
+    [
+        ("models:/none/1", {}, {}, "model_uri must be a registered model version"),
+        ("runs:/abc/model", {}, {}, "model_uri must be models:/NAME/VERSION"),
+        (URI, {}, {"target": "z"}, "reference must have the column 'z'"),
+        (URI, {"columns": ["a"]}, {}, "batch must be what the model takes"),
+        (URI, {"rows": 20}, {}, "reference must have at least 30 rows; got 20"),
+    ],
+)
+def test_nothing_is_registered_when_init_fails(store, uri, change, options, message):
+    reference = draw(change.get("rows", 100)).drop(columns=change.get("columns", []))
+    count = len(MlflowClient().search_model_versions("name='demand__trueup_check'"))
+    with pytest.raises(InvalidInputError, match=message):
+        monitor.init(uri, reference, **{"target": "y", "row_id": "id", **options})
+    after = MlflowClient().search_model_versions("name='demand__trueup_check'")
+    assert len(after) == count
+
+
+def test_bad_batches_and_labels_are_errors(store):
+    batch = draw(50, start=8_000)
+    for call, message in (
+        (lambda: monitor.estimate(URI, batch[["a", "id"]]), r"without \['b'\]"),
+        (lambda: monitor.estimate(URI, batch[["a", "b"]]), "must have the row id column 'id'"),
+        (lambda: monitor.estimate(URI, batch, at="soon"), "at must be an ISO date; got 'soon'"),
+        (lambda: monitor.estimate(URI, "batch.txt"), "file must end in .parquet"),
+        (lambda: monitor.realize(URI, batch[["y"]]), "labelled must have the columns 'id'"),
+        (
+            lambda: monitor.realize(URI, pd.concat([batch, batch])),
+            "labelled must have one label for each row id",
+        ),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            call()
+
+
+def test_a_version_without_a_check_names_the_command(store):
+    train = draw(100, seed=9)
+    register(LinearRegression().fit(train[["a", "b"]], train["y"]), "unchecked")
+    with pytest.raises(InvalidInputError, match="trueup monitor init models:/unchecked/1"):
+        monitor.estimate("models:/unchecked/1", train)
+
+
+def test_coverage_by_hand():
+    estimate = {"mse": 1.0, "low": 0.5, "high": 2.0}
+    values = (0.4, 1.0, 1.9, None)
+    found = Coverage.of(
+        [BatchRecord(str(i), i, 0, 1, estimate, realized=v) for i, v in enumerate(values)]
+    )
+    assert (found.inside, found.n) == (2, 3)
+    assert Coverage.of([]) == Coverage(0, 0, 0.0, 1.0)
+
+
+def test_times_are_utc_and_two_batches_of_a_second_differ():
+    assert timestamp_of("2026-01-31", "00000000ab") == 1_769_817_600_000
+    assert timestamp_of("2026-01-31", "000000ffab") == 1_769_817_600_255
