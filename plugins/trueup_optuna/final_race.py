@@ -110,7 +110,8 @@ def finals(
         The same as in the search; its trial is an ``optuna.trial.FixedTrial``.
     budget : int, optional
         Trainings of the finals in all, those of earlier calls and of other workers included; by
-        default the larger of 60 and 1.25 times the number of configurations.
+        default the larger of 60 and 1.25 times the number of configurations. A call returns when
+        they are finished or nobody is left to race.
     workers : int, default 1
         Threads of this process.
     loss, split : optional
