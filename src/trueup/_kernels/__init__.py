@@ -25,12 +25,17 @@ class Engine(Protocol):
     """What an engine computes on one block of checked rows."""
 
     def deposit(
-        self, logit: FloatArray, cell: IntArray, weight: FloatArray | None, table: FloatArray
+        self,
+        logit: FloatArray,
+        group: IntArray,
+        label: FloatArray,
+        weight: FloatArray | None,
+        table: FloatArray,
     ) -> None:
         """Add ``w u^k``, k = 0 to ORDER - 1, of each row to its bin of ``table``.
 
-        ``cell`` is the row's first bin: the bin of logit -LIMIT of its group and label. ``u`` in
-        [-1, 1] is the place inside the bin.
+        ``u`` in [-1, 1] is the place inside the bin. The table has N_BINS rows for each group and
+        label, in this order.
         """
 
     def hash_sums(
