@@ -8,6 +8,7 @@ function, ``sum w sigmoid(l - c) - sum w y``. The root lies between ``min l - lo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log, log1p
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,17 +79,15 @@ def solve_logit_shift(
 def _safeguarded_newton(
     logit: FloatArray, base_rate: float, weight: FloatArray | None
 ) -> LogitShift:
-    target = np.log(base_rate) - np.log1p(-base_rate)
+    target = log(base_rate) - log1p(-base_rate)
     low, high = float(logit.min()) - target, float(logit.max()) - target
     c = min(max(0.0, low), high)
-    share = np.full(len(logit), 1.0 / len(logit)) if weight is None else weight / weight.sum()
+    share = None if weight is None else weight / weight.sum()
     steps = 0
     while steps < _MAX_STEPS:
         steps += 1
         probability = expit(logit - c)
-        weighted = share * probability
-        mean = float(weighted.sum())
-        slope = float(weighted @ (1.0 - probability))
+        mean, slope = _mean_and_slope(probability, share)
         low, high = (c, high) if mean > base_rate else (low, c)
         proposal, tolerance = _newton_proposal(c, mean, slope, target), _NEWTON_TOLERANCE
         if not low <= proposal <= high:
@@ -99,10 +98,19 @@ def _safeguarded_newton(
     return LogitShift(c, steps)
 
 
+def _mean_and_slope(probability: FloatArray, share: FloatArray | None) -> tuple[float, float]:
+    """Return the means of p and of p (1 - p)."""
+    if share is None:
+        n = len(probability)
+        return float(probability.sum()) / n, float(probability @ (1.0 - probability)) / n
+    weighted = share * probability
+    return float(weighted.sum()), float(weighted @ (1.0 - probability))
+
+
 def _newton_proposal(c: float, mean: float, slope: float, target: float) -> float:
     if slope <= 0.0 or not 0.0 < mean < 1.0:
         return np.nan
-    miss = np.log(mean) - np.log1p(-mean) - target
+    miss = log(mean) - log1p(-mean) - target
     return float(c + miss * mean * (1.0 - mean) / slope)
 
 

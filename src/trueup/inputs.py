@@ -59,6 +59,17 @@ class Rows:
         n_columns = self.margin.shape[1] if self.margin.ndim == 2 else 1
         return {"binary": 2, "multiclass": n_columns}.get(self.loss.task)
 
+    def only(self, kept: NDArray[np.bool_]) -> Rows:
+        """Return the rows of a mask."""
+        return Rows(
+            self.loss,
+            self.y_true[kept],
+            self.margin[kept],
+            None if self.weight is None else self.weight[kept],
+            self.row_id[kept],
+            None if self.times is None else self.times[kept],
+        )
+
     def support(self, groups: GroupArray, n_groups: int) -> NDArray[np.intp]:
         """Return the rows of positive weight in each group and class, (n_groups, n_classes or 1).
 

@@ -7,8 +7,8 @@ is installed; the environment variable ``TRUEUP_ENGINE=numpy`` leaves it out.
 from __future__ import annotations
 
 import os
+from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Protocol, cast
 
 import numpy as np
@@ -25,12 +25,17 @@ class Engine(Protocol):
     """What an engine computes on one block of checked rows."""
 
     def deposit(
-        self, logit: FloatArray, cell: IntArray, weight: FloatArray | None, table: FloatArray
+        self,
+        logit: FloatArray,
+        group: IntArray,
+        label: FloatArray,
+        weight: FloatArray | None,
+        table: FloatArray,
     ) -> None:
         """Add ``w u^k``, k = 0 to ORDER - 1, of each row to its bin of ``table``.
 
-        ``cell`` is the row's first bin: the bin of logit -LIMIT of its group and label. ``u`` in
-        [-1, 1] is the place inside the bin.
+        ``u`` in [-1, 1] is the place inside the bin. The table has N_BINS rows for each group and
+        label, in this order.
         """
 
     def hash_sums(
@@ -54,13 +59,17 @@ def engine(n_rows: int) -> Engine:
 
     Below a million rows the start of numba costs more than it saves.
     """
-    return _engine("numpy_engine") if n_rows < _WORTH_COMPILING else _fastest_engine()
+    without_numba = n_rows < _WORTH_COMPILING or os.environ.get("TRUEUP_ENGINE") == "numpy"
+    return _engine("numpy_engine") if without_numba else _compiled_engine()
 
 
-def _fastest_engine() -> Engine:
-    if os.environ.get("TRUEUP_ENGINE") == "numpy" or find_spec("numba") is None:
+@cache
+def _compiled_engine() -> Engine:
+    """Return numba's engine, or the other one where numba is missing or has no place to cache."""
+    try:
+        return _engine("numba_engine")
+    except (ImportError, RuntimeError):
         return _engine("numpy_engine")
-    return _engine("numba_engine")
 
 
 def _engine(name: str) -> Engine:

@@ -26,12 +26,16 @@ _LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
 def deposit(
-    logit: FloatArray, cell: IntArray, weight: FloatArray | None, table: FloatArray
+    logit: FloatArray,
+    group: IntArray,
+    label: FloatArray,
+    weight: FloatArray | None,
+    table: FloatArray,
 ) -> None:
     if weight is None:
-        _deposit(logit, cell, table)
+        _deposit(logit, group, label, table)
     else:
-        _deposit_weighted(logit, cell, weight, table)
+        _deposit_weighted(logit, group, label, weight, table)
 
 
 def hash_sums(row_id: UInt64Array, label: FloatArray, weight: FloatArray | None) -> tuple[int, int]:
@@ -51,12 +55,13 @@ def add_cells(
 
 
 @_compiled
-def _deposit(logit, cell, table):  # type: ignore[no-untyped-def]
+def _deposit(logit, group, label, table):  # type: ignore[no-untyped-def]
     for i in range(len(logit)):
         scaled = logit[i] * BINS_PER_UNIT
         left = np.floor(scaled)
         u = 2.0 * (scaled - left) - 1.0
-        row = table[cell[i] + np.int64(left) + _HALF]
+        cell = 2 * group[i] + np.int64(label[i])
+        row = table[N_BINS * cell + np.int64(left) + _HALF]
         u2, u4 = u * u, u * u * u * u
         u3 = u2 * u
         row[0] += 1.0
@@ -70,12 +75,13 @@ def _deposit(logit, cell, table):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _deposit_weighted(logit, cell, weight, table):  # type: ignore[no-untyped-def]
+def _deposit_weighted(logit, group, label, weight, table):  # type: ignore[no-untyped-def]
     for i in range(len(logit)):
         scaled = logit[i] * BINS_PER_UNIT
         left = np.floor(scaled)
         u = 2.0 * (scaled - left) - 1.0
-        row = table[cell[i] + np.int64(left) + _HALF]
+        cell = 2 * group[i] + np.int64(label[i])
+        row = table[N_BINS * cell + np.int64(left) + _HALF]
         term = weight[i]
         for k in range(row.shape[0]):
             row[k] += term

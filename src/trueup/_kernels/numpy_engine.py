@@ -12,7 +12,11 @@ from trueup._kernels.words import ID_FACTOR, LABEL_FACTOR, WEIGHT_FACTOR, splitm
 
 
 def deposit(
-    logit: FloatArray, cell: IntArray, weight: FloatArray | None, table: FloatArray
+    logit: FloatArray,
+    group: IntArray,
+    label: FloatArray,
+    weight: FloatArray | None,
+    table: FloatArray,
 ) -> None:
     scaled = logit * BINS_PER_UNIT
     left = np.floor(scaled)
@@ -21,7 +25,8 @@ def deposit(
     powers[:, 1] = 2.0 * (scaled - left) - 1.0
     for k in range(2, ORDER):
         np.multiply(powers[:, k - 1], powers[:, 1], out=powers[:, k])
-    bins = (cell + left.astype(np.intp) + N_BINS // 2).astype(np.int32)
+    cell = 2 * group + label.astype(np.intp)
+    bins = (N_BINS * cell + left.astype(np.intp) + N_BINS // 2).astype(np.int32)
     table += _select(bins, weight, len(table)).T @ powers
 
 

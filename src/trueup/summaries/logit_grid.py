@@ -43,21 +43,17 @@ class LogitGrid(State):
         self.squared_tails: FloatArray | None = None
 
     def add(self, rows: Rows, groups: GroupArray, kernels: Engine) -> None:
-        cell = groups * 2 + rows.y_true.astype(np.intp)
-        logit, weight = rows.margin, rows.weight
-        if logit.min() < -LIMIT or logit.max() >= LIMIT:
-            outside = (logit < -LIMIT) | (logit >= LIMIT)
-            self._add_tails(
-                logit[outside], cell[outside], None if weight is None else weight[outside]
-            )
-            logit, cell = logit[~outside], cell[~outside]
-            weight = None if weight is None else weight[~outside]
-        if weight is not None:
+        if rows.margin.min() < -LIMIT or rows.margin.max() >= LIMIT:
+            outside = (rows.margin < -LIMIT) | (rows.margin >= LIMIT)
+            self._add_tails(rows.only(outside), groups[outside])
+            rows, groups = rows.only(~outside), groups[~outside]
+        if rows.weight is not None:
             squared_moments, _ = self._keep_squares()
-            kernels.deposit(logit, cell * N_BINS, weight**2, squared_moments)
+            square = rows.weight**2
+            kernels.deposit(rows.margin, groups, rows.y_true, square, squared_moments)
         elif self.squared_moments is not None:
-            kernels.deposit(logit, cell * N_BINS, None, self.squared_moments)
-        kernels.deposit(logit, cell * N_BINS, weight, self.moments)
+            kernels.deposit(rows.margin, groups, rows.y_true, None, self.squared_moments)
+        kernels.deposit(rows.margin, groups, rows.y_true, rows.weight, self.moments)
 
     def merge(self, other: LogitGrid) -> None:
         if other.squared_moments is not None or self.squared_moments is not None:
@@ -87,15 +83,13 @@ class LogitGrid(State):
             self.squared_moments, self.squared_tails = self.moments.copy(), self.tails.copy()
         return self.squared_moments, self.squared_tails
 
-    def _add_tails(
-        self, logit: FloatArray, cell: NDArray[np.intp], weight: FloatArray | None
-    ) -> None:
-        side = cell * 2 + (logit > 0.0)
-        excess = np.abs(logit) - LIMIT
-        ones = np.ones(len(logit)) if weight is None else weight
-        if weight is not None or self.squared_tails is not None:
-            _add_powers(self._keep_squares()[1], side, excess, ones**2)
-        _add_powers(self.tails, side, excess, ones)
+    def _add_tails(self, rows: Rows, groups: GroupArray) -> None:
+        side = groups * 4 + rows.y_true.astype(np.intp) * 2 + (rows.margin > 0.0)
+        excess = np.abs(rows.margin) - LIMIT
+        weight = np.ones(len(excess)) if rows.weight is None else rows.weight
+        if rows.weight is not None or self.squared_tails is not None:
+            _add_powers(self._keep_squares()[1], side, excess, weight**2)
+        _add_powers(self.tails, side, excess, weight)
 
     def _inner_points(self) -> Points:
         occupied = np.flatnonzero(self.moments.any(axis=1))

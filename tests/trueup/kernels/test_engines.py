@@ -32,15 +32,15 @@ def rng():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_deposit_adds_the_powers_of_the_place_in_the_bin(kernels, weighted, rng):
     logit = np.r_[rng.uniform(-LIMIT, LIMIT, 500), -LIMIT, 0.0, np.nextafter(LIMIT, 0.0)]
-    cell = rng.integers(0, 4, len(logit)) * N_BINS
+    group, label = rng.integers(0, 2, len(logit)), rng.integers(0, 2, len(logit))
     weight = rng.random(len(logit)) if weighted else None
     table = np.zeros((4 * N_BINS, ORDER))
-    kernels.deposit(logit, cell, weight, table)
+    kernels.deposit(logit, group, label.astype(float), weight, table)
     expected = np.zeros_like(table)
     for i, x in enumerate(logit):
         place = x / WIDTH - np.floor(x / WIDTH)
         powers = (2.0 * place - 1.0) ** np.arange(ORDER)
-        row = cell[i] + int(np.floor(x / WIDTH)) + N_BINS // 2
+        row = N_BINS * (2 * group[i] + label[i]) + int(np.floor(x / WIDTH)) + N_BINS // 2
         expected[row] += (1.0 if weight is None else weight[i]) * powers
     np.testing.assert_allclose(table, expected, rtol=0.0, atol=1e-12)
 
