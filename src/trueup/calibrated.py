@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from trueup._kernels import UInt64Array
 from trueup.errors import InvalidInputError
 from trueup.evaluation import Evaluation
 from trueup.fields import FieldCalibration, field_calibration, require_fields
 from trueup.inputs import Rows, read_rows
 from trueup.losses import Loss
-from trueup.row_hash import rows_fingerprint
+from trueup.row_hash import rows_fingerprint, timed_ids
 from trueup.scoring import Sample, score
 from trueup.splits import CrossFit, Split
 from trueup.summaries import summary_type
@@ -128,7 +129,7 @@ def evaluate(
     return score(
         _sample(rows, split),
         split,
-        rows_fingerprint(rows.row_id, rows.y_true, rows.weight),
+        rows_fingerprint(_identities(rows, split), rows.y_true, rows.weight),
         {} if fields is None else _field_calibrations(rows, fields),
     )
 
@@ -200,6 +201,13 @@ def _is_long(y_true: Any, split: Split) -> bool:
     if split.n_groups is None or not hasattr(y_true, "__len__"):
         return False
     return len(y_true) > _LONG * split.n_groups
+
+
+def _identities(rows: Rows, split: Split) -> UInt64Array:
+    """Return what tells rows apart: with a split by time, their times too."""
+    if split.n_groups is not None or rows.times is None:
+        return rows.row_id
+    return timed_ids(rows.row_id, rows.times)
 
 
 def _sample(rows: Rows, split: Split) -> Sample:
