@@ -35,8 +35,8 @@ from trueup import (  # noqa: E402
     InSample,
     evaluate,
     expected_calibration_error,
+    field_calibration_error,
 )
-from trueup.fields import field_calibration  # noqa: E402
 from trueup.summaries import LogLossSummary  # noqa: E402
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "numba", "pandas", "polars", "pyarrow")
@@ -155,11 +155,17 @@ def field_work(rows: Rows, n_values: int, goal: str) -> Work:
         relative = cells["d"] / (cells["y"] / cells["n"] + 0.01)
         return float(cells["d"].sum() + relative.sum())
 
+    def both_errors() -> tuple[float, float]:
+        return (
+            field_calibration_error(y, p, code),
+            field_calibration_error(y, p, code, relative=True),
+        )
+
     return Work(
         f"Field-ECE and Field-RCE on codes, {n_values:,} values",
         goal,
         len(y),
-        lambda: field_calibration(y, p, code),
+        both_errors,
         {"pandas group-by": with_pandas, "polars group-by": with_polars},
     )
 
@@ -192,8 +198,13 @@ def small_inputs() -> list[str]:
     return lines
 
 
+PEAK = """
+def peak():
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+"""
+
 MEMORY = """
-import resource
 import numpy as np
 import trueup, trueup.calibrated, trueup._kernels.numba_engine
 n = {n}
@@ -202,19 +213,19 @@ p = rng.random(n)
 y = np.empty(n, dtype=np.float64)
 for i in range(0, n, 1_000_000):
     y[i:i + 1_000_000] = rng.random(len(p[i:i + 1_000_000])) < p[i:i + 1_000_000]
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 trueup.evaluate(y, p)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+print(peak() - before)
 """
 
 FILE = """
-import resource, time
+import time
 import pandas, pyarrow.parquet
 from trueup import evaluate_files
 start = time.process_time()
 evaluate_files({path!r}, y_true="y", y_proba="p", row_id="id")
 seconds = time.process_time() - start
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, seconds)
+print(peak(), seconds)
 """
 
 READ = """
@@ -229,19 +240,21 @@ print(time.process_time() - start)
 """
 
 LAZY = """
-import resource, time
+import time
 import polars as pl
 start = time.process_time()
 y, p = pl.col("y"), pl.col("p")
 loss = pl.when(y == 1).then(-p.log()).otherwise(-(1 - p).log()).mean()
 pl.scan_parquet({path!r}).select(loss).collect(engine="streaming")
 seconds = time.process_time() - start
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, seconds)
+print(peak(), seconds)
 """
 
 
 def fresh_process(code: str) -> list[float]:
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", PEAK + code], capture_output=True, text=True, check=True
+    )
     return [float(number) for number in run.stdout.split()]
 
 

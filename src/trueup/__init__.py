@@ -47,6 +47,7 @@ _NAMES_OF = {
         "evaluate",
     ),
     "evaluation": ("Evaluation", "require_same_rows"),
+    "files": ("evaluate_files",),
     "field_cells": ("combine_fields",),
     "field_worst": ("FieldCells",),
     "fields": (
@@ -55,7 +56,6 @@ _NAMES_OF = {
         "field_calibration",
         "field_calibration_error",
     ),
-    "files": ("evaluate_files",),
     "losses": ("Loss",),
     "splits": ("CrossFit", "HoldOut", "InSample", "Rolling", "Split"),
 }

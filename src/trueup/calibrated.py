@@ -11,8 +11,8 @@ from scipy.special import expit
 from trueup._kernels import UInt64Array
 from trueup.errors import InvalidInputError
 from trueup.evaluation import Evaluation
-from trueup.fields import FieldCalibration, field_calibration, require_fields
-from trueup.inputs import Rows, read_rows
+from trueup.fields import FieldCalibration, field_calibration
+from trueup.inputs import Rows, read_rows, require_fields
 from trueup.losses import Loss
 from trueup.row_hash import rows_fingerprint, timed_ids
 from trueup.scoring import Sample, score
@@ -101,10 +101,11 @@ def evaluate(
     if not isinstance(split, Split):
         raise InvalidInputError(
             f"split must be a Split; got {split!r}. "
-            "Pass CrossFit(), HoldOut(), Rolling or InSample()."
+            "Pass CrossFit(), HoldOut(), Rolling(period) or InSample()."
         )
     kind = summary_type(loss)
-    if kind is not None and fields is None and _is_long(y_true, split):
+    is_long = split.n_groups is not None and _is_long(y_true, split.n_groups)
+    if kind is not None and is_long and fields is None:  # the noise of fields needs the rows
         summary = kind(split)
         summary.update(
             y_true,
@@ -196,11 +197,9 @@ def calibrated_poisson_deviance(y_true: Any, y_pred: Any, **options: Any) -> flo
     return evaluate(y_true, y_pred, loss="poisson_deviance", **options).calibrated
 
 
-def _is_long(y_true: Any, split: Split) -> bool:
+def _is_long(y_true: Any, n_groups: int) -> bool:
     """Tell whether a summary costs less than passes over all rows; memory is bounded by it too."""
-    if split.n_groups is None or not hasattr(y_true, "__len__"):
-        return False
-    return len(y_true) > _LONG * split.n_groups
+    return hasattr(y_true, "__len__") and len(y_true) > _LONG * n_groups
 
 
 def _identities(rows: Rows, split: Split) -> UInt64Array:

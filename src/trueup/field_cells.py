@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup._kernels import engine
 from trueup.errors import InvalidInputError
 from trueup.inputs import column
 from trueup.losses import FloatArray
@@ -59,8 +58,24 @@ def read_levels(field: Any, name: str, n_quantiles: int = 20) -> Levels:
         values = np.array([MISSING if _is_missing(v) else str(v) for v in values.tolist()])
     if values.dtype.kind == "f" and (np.mod(values[np.isfinite(values)], 1.0) != 0.0).any():
         return _quantile_levels(values, n_quantiles)
+    if _are_codes(values):
+        return _dense(values)
     levels, codes = np.unique(values, return_inverse=True)
     return Levels(codes, tuple(_level_name(level) for level in levels.tolist()))
+
+
+def _are_codes(values: NDArray[Any]) -> bool:
+    """Tell whether values are integers that can be counted in a table, which saves a sort."""
+    if values.dtype.kind not in "iu" or len(values) == 0:
+        return False
+    return bool(values.min() >= 0 and values.max() <= len(values))
+
+
+def _dense(values: NDArray[Any]) -> Levels:
+    present = np.bincount(values) > 0
+    levels = np.flatnonzero(present)
+    codes = values if len(levels) == len(present) else (np.cumsum(present) - 1)[values]
+    return Levels(codes.astype(np.intp, copy=False), tuple(map(str, levels.tolist())))
 
 
 def combine_fields(first: Any, second: Any) -> NDArray[np.str_]:
@@ -118,15 +133,6 @@ def _level_name(level: object) -> str:
 
 
 @dataclass(frozen=True)
-class CellSums:
-    """Sums over the rows of each level: weights, w label and w probability, each of shape (k,)."""
-
-    total: FloatArray
-    label_sum: FloatArray
-    proba_sum: FloatArray
-
-
-@dataclass(frozen=True)
 class Cells:
     """Rows of binary predictions, grouped by the level of a field.
 
@@ -148,31 +154,25 @@ class Cells:
         k = len(self.levels.names)
         return np.bincount(self.levels.codes, weights=values, minlength=k).astype(np.float64)
 
-    @property
+    @cached_property
     def count(self) -> NDArray[np.intp]:
         """Rows of each cell."""
-        return self._table[:, 3].astype(np.intp)
-
-    @property
-    def total(self) -> FloatArray:
-        """Weight of each cell."""
-        return self._table[:, 0]
-
-    @property
-    def label_sum(self) -> FloatArray:
-        """Weighted sum of labels."""
-        return self._table[:, 1]
-
-    @property
-    def proba_sum(self) -> FloatArray:
-        """Weighted sum of probabilities."""
-        return self._table[:, 2]
+        return np.bincount(self.levels.codes, minlength=len(self.levels.names))
 
     @cached_property
-    def _table(self) -> FloatArray:
-        codes, table = self.levels.codes, np.zeros((len(self.levels.names), 4))
-        engine(len(codes)).add_cells(codes, self.y_true, self.y_proba, self.weight, table)
-        return table
+    def total(self) -> FloatArray:
+        """Weight of each cell."""
+        return self.sums(self.weight)
+
+    @cached_property
+    def label_sum(self) -> FloatArray:
+        """Weighted sum of labels."""
+        return self.sums(self.weight * self.y_true)
+
+    @cached_property
+    def proba_sum(self) -> FloatArray:
+        """Weighted sum of probabilities."""
+        return self.sums(self.weight * self.y_proba)
 
     @cached_property
     def variance(self) -> FloatArray:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trueup.errors import InvalidInputError
-from trueup.field_cells import Cells, CellSums
+from trueup.field_cells import Cells
 from trueup.field_distribution import mean_absolute_deviation
 from trueup.losses import FloatArray
 
@@ -44,15 +44,13 @@ class Noise:
     debiased_interval: tuple[float, float]
 
 
-def absolute_error(cells: Cells | CellSums, label_sum: FloatArray | None = None) -> float:
+def absolute_error(cells: Cells, label_sum: FloatArray | None = None) -> float:
     """Return the Field-ECE (Eq. 5), with other labels where their sums are given."""
     observed = cells.label_sum if label_sum is None else label_sum
     return float(np.abs(observed - cells.proba_sum).sum() / cells.total.sum())
 
 
-def relative_error(
-    cells: Cells | CellSums, epsilon: float, label_sum: FloatArray | None = None
-) -> float:
+def relative_error(cells: Cells, epsilon: float, label_sum: FloatArray | None = None) -> float:
     """Return the Field-RCE (Eq. 6), with other labels where their sums are given."""
     observed = cells.label_sum if label_sum is None else label_sum
     gap = np.abs(observed - cells.proba_sum)

@@ -6,20 +6,22 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from trueup._kernels import engine
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.field_cells import Cells, CellSums, Levels, read_levels
+from trueup.field_cells import Cells, Levels, read_levels
 from trueup.field_noise import absolute_error, check_epsilon, measure_noise, relative_error
 from trueup.field_worst import FieldCells, measure_cells
 from trueup.inputs import read_binary_labels, read_probabilities, read_weight
-from trueup.losses import FloatArray, Loss
+from trueup.losses import FloatArray
+
+_BLOCK = 16_384
 
 
 @dataclass(frozen=True)
 class FieldCalibration:
     """Calibration error over the levels of one field, and what chance alone would score.
-
-    A summary of rows that are gone holds the errors alone: what needs the rows is then None.
 
     Attributes
     ----------
@@ -46,18 +48,18 @@ class FieldCalibration:
 
     ece: float
     rce: float
+    floor: float
+    floor_low: float
+    floor_high: float
+    rce_floor: float
+    rce_floor_low: float
+    rce_floor_high: float
+    debiased: float
+    debiased_low: float
+    debiased_high: float
     n_levels: int
+    n_discoveries: int | None
     epsilon: float
-    floor: float | None = None
-    floor_low: float | None = None
-    floor_high: float | None = None
-    rce_floor: float | None = None
-    rce_floor_low: float | None = None
-    rce_floor_high: float | None = None
-    debiased: float | None = None
-    debiased_low: float | None = None
-    debiased_high: float | None = None
-    n_discoveries: int | None = None
     cells: FieldCells | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -223,52 +225,49 @@ def expected_calibration_error(
         raise InvalidInputError(
             f'strategy must be "uniform" or "quantile"; got {strategy!r}. Choose one of the two.'
         )
-    proba = read_probabilities(y_proba)
+    label, proba = read_binary_labels(y_true), read_probabilities(y_proba)
+    _require_rows(len(label), (("y_proba", len(proba)),))
+    weight = read_weight(sample_weight, len(label))
     inner = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
-    edges = inner if strategy == "uniform" else np.quantile(proba, inner)
-    bins = np.searchsorted(edges, proba, side="left")
-    levels = Levels(bins, tuple(str(k) for k in range(n_bins)))
-    cells = _collect(y_true, proba, levels, sample_weight, "y_proba")
-    return absolute_error(cells)
+    if strategy == "quantile":
+        inner = np.quantile(proba, inner)
+    sums = np.zeros((n_bins, 6))
+    for start in range(0, len(label), _BLOCK):  # temporaries stay in the cache
+        rows = slice(start, start + _BLOCK)
+        bins = (_uniform_bins if strategy == "uniform" else _bins)(proba[rows], inner)
+        part = None if weight is None else weight[rows]
+        engine(len(label)).add_cells(bins, label[rows], proba[rows], part, sums)
+    return float(np.abs(sums[:, 1] - sums[:, 2]).sum() / sums[:, 0].sum())
 
 
-def calibration_of_sums(sums: FloatArray, *, epsilon: float = 0.01) -> FieldCalibration:
-    """Return the errors of sums of (w, w label, w proba) over levels, shape (n_levels, >= 3)."""
-    total, label_sum, proba_sum = sums[sums[:, 0] > 0.0, :3].T
-    cells = CellSums(total, label_sum, proba_sum)
-    return FieldCalibration(
-        ece=absolute_error(cells),
-        rce=relative_error(cells, epsilon),
-        n_levels=len(total),
-        epsilon=epsilon,
-    )
+def _bins(proba: FloatArray, inner: FloatArray) -> NDArray[np.intp]:
+    """Return the number of inner edges below each probability."""
+    return np.searchsorted(inner, proba, side="left")
 
 
-def require_fields(fields: Any, loss: Loss) -> None:
-    """Refuse fields that are no mapping, or that go with a loss without probabilities."""
-    if not hasattr(fields, "items"):
-        raise InvalidInputError(
-            f"fields must be a mapping of name to column; got {type(fields).__name__}. "
-            "Pass a dict or a data frame."
-        )
-    if loss.task != "binary":
-        raise InvalidInputError(
-            f"fields must go with a loss of binary probabilities; got loss {loss.name!r}. "
-            "Drop fields."
-        )
+def _uniform_bins(proba: FloatArray, inner: FloatArray) -> NDArray[np.intp]:
+    """Return the same for equal widths: a guess by arithmetic, corrected by the edges."""
+    n_bins = len(inner) + 1
+    guess = np.minimum((proba * n_bins).astype(np.intp), n_bins - 1)
+    edges = np.concatenate([[-np.inf], inner, [np.inf]])
+    return np.asarray(guess - (edges[guess] >= proba) + (edges[guess + 1] < proba))
 
 
 def _collect(y_true: Any, y_proba: Any, levels: Levels, sample_weight: Any, name: str) -> Cells:
     label, proba = read_binary_labels(y_true), read_probabilities(y_proba)
     n = len(label)
+    _require_rows(n, (("y_proba", len(proba)), (name, len(levels.codes))))
+    weight = read_weight(sample_weight, n)
+    return Cells(levels, label, proba, np.ones(n) if weight is None else weight)
+
+
+def _require_rows(n: int, sizes: tuple[tuple[str, int], ...]) -> None:
     if n == 0:
         raise UndefinedMetricError(
             "y_true must hold at least one row; got 0. Pass the validation rows."
         )
-    for what, size in (("y_proba", len(proba)), (name, len(levels.codes))):
+    for name, size in sizes:
         if size != n:
             raise InvalidInputError(
-                f"{what} must have as many rows as y_true ({n}); got {size}. Pass all rows."
+                f"{name} must have as many rows as y_true ({n}); got {size}. Pass all rows."
             )
-    weight = read_weight(sample_weight, n)
-    return Cells(levels, label, proba, np.ones(n) if weight is None else weight)

@@ -451,3 +451,17 @@ def _caller_level() -> int:
 
 def _is_ours(module: str) -> bool:
     return module.startswith(("trueup.", "trueup_"))
+
+
+def require_fields(fields: Any, loss: Loss) -> None:
+    """Refuse fields that are no mapping, or that go with a loss without probabilities."""
+    if not hasattr(fields, "items"):
+        raise InvalidInputError(
+            f"fields must be a mapping of name to column; got {type(fields).__name__}. "
+            "Pass a dict or a data frame."
+        )
+    if loss.task != "binary":
+        raise InvalidInputError(
+            f"fields must go with a loss of binary probabilities; got loss {loss.name!r}. "
+            "Drop fields."
+        )

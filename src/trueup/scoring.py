@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.errors import UndefinedMetricError
 from trueup.evaluation import BiasTerm, Evaluation, EvaluationSpec, StandardErrors
-from trueup.fields import FieldCalibration
 from trueup.losses import FloatArray, Loss
 from trueup.splits import GroupArray, Part, Split
+
+if TYPE_CHECKING:
+    from trueup.fields import FieldCalibration
+    from trueup.summaries.field import FieldErrors
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,10 @@ class Sample:
 
 
 def score(
-    sample: Sample, split: Split, fingerprint: int, fields: Mapping[str, FieldCalibration]
+    sample: Sample,
+    split: Split,
+    fingerprint: int,
+    fields: Mapping[str, FieldCalibration | FieldErrors],
 ) -> Evaluation:
     """Return the vanilla and the calibrated loss of a sample.
 

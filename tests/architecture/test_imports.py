@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PLUGINS = {"trueup_mlflow", "trueup_optuna", "trueup_spark"}
+PLUGINS = ["trueup_mlflow", "trueup_optuna", "trueup_spark"]
 MAY_IMPORT = {
     "trueup": set(),
     **{plugin: {"trueup"} for plugin in PLUGINS},

@@ -66,7 +66,7 @@ def test_compare_prints_the_table_and_logs_it(predictions, tmp_path, monkeypatch
         metrics, tags = logged.data.metrics, logged.data.tags
         assert metrics["calibrator_field_offset_field_ece"] < metrics["calibrator_base_field_ece"]
         assert tags["trueup.guard.field_offset"] == "kept"
-        assert len([key for key in metrics if key.startswith("calibrator_")]) == 6 * 8
+        assert len([key for key in metrics if key.startswith("calibrator_")]) == 7 * 8
         names = [
             file.path
             for file in mlflow.MlflowClient(uri).list_artifacts(logged.info.run_id, "trueup")

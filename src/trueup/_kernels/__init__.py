@@ -46,7 +46,7 @@ class Engine(Protocol):
         weight: FloatArray | None,
         sums: FloatArray,
     ) -> None:
-        """Add ``(w, w label, w proba, 1)`` of each row to the row of its code in ``sums``."""
+        """Add ``(w, w label, w proba, w proba^2, w^2, 1)`` of each row at its code in ``sums``."""
 
 
 def engine(n_rows: int) -> Engine:

@@ -116,4 +116,6 @@ def _add_cells(code, label, proba, weight, sums):  # type: ignore[no-untyped-def
         row[0] += w
         row[1] += w * label[i]
         row[2] += w * proba[i]
-        row[3] += 1.0
+        row[3] += w * proba[i] * proba[i]
+        row[4] += w * w
+        row[5] += 1.0

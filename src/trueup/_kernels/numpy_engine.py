@@ -42,7 +42,9 @@ def add_cells(
     sums: FloatArray,
 ) -> None:
     weight = np.ones(len(code)) if weight is None else weight
-    for k, column in enumerate((weight, weight * label, weight * proba, np.ones(len(code)))):
+    part = weight * proba
+    columns = (weight, weight * label, part, part * proba, weight**2, np.ones(len(code)))
+    for k, column in enumerate(columns):
         if len(sums) <= len(code):
             sums[:, k] += np.bincount(code, column, len(sums))
         else:

@@ -11,10 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
-from trueup.fields import require_fields
-from trueup.inputs import Notices, Place, Rows, as_array, column, read_rows, read_weight
+from trueup.field_cells import Levels
+from trueup.inputs import (
+    Notices,
+    Place,
+    Rows,
+    as_array,
+    column,
+    read_rows,
+    read_weight,
+    require_fields,
+)
 from trueup.losses import Loss
-from trueup.summaries.levels import encode
+from trueup.summaries.field import read_whole_levels
 
 Result = TypeVar("Result")
 
@@ -27,7 +36,7 @@ class Batch:
     """Columns of one update, as arrays that were not looked into yet."""
 
     columns: Mapping[str, NDArray[Any]]
-    codes: Mapping[str, tuple[NDArray[np.intp], NDArray[Any]]]
+    levels: Mapping[str, Levels]
     labels: Sequence[Any] | None
     n: int
 
@@ -78,7 +87,7 @@ def make_batch(
     """
     given = {name: as_array(values, name) for name, values in columns.items() if values is not None}
     n = len(column(given["y_true"], "y_true"))
-    batch = Batch(given, _encode_fields(fields, loss, n), labels, n)
+    batch = Batch(given, _read_fields(fields, loss, n), labels, n)
     in_columns = all(values.ndim in (1, 2) and len(values) == n for values in given.values())
     if n and not (in_columns and ("y_pred" in given) != ("y_logit" in given)):
         batch.refuse(loss)
@@ -87,16 +96,8 @@ def make_batch(
     return batch
 
 
-def _encode_fields(
-    fields: Mapping[str, Any] | None, loss: Loss, n: int
-) -> dict[str, tuple[NDArray[np.intp], NDArray[Any]]]:
+def _read_fields(fields: Mapping[str, Any] | None, loss: Loss, n: int) -> dict[str, Levels]:
     if fields is None or n == 0:
         return {}
     require_fields(fields, loss)
-    encoded = {name: encode(values, name) for name, values in fields.items()}
-    for name, (codes, _) in encoded.items():
-        if len(codes) != n:
-            raise InvalidInputError(
-                f"{name} must have as many rows as y_true ({n}); got {len(codes)}. Pass all rows."
-            )
-    return encoded
+    return {name: read_whole_levels(values, name, n) for name, values in fields.items()}

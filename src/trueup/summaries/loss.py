@@ -15,7 +15,7 @@ from trueup.losses import BrierScore, LogLoss, Loss, SquaredError
 from trueup.scoring import Sample, score
 from trueup.splits import CrossFit, InSample, Split
 from trueup.summaries.batch import Batch, make_batch
-from trueup.summaries.field import FieldSummary, coded_summary, restored_summary
+from trueup.summaries.field import FieldSummary
 from trueup.summaries.logit_grid import LogitGrid
 from trueup.summaries.points import Arrays, State
 from trueup.summaries.residual import ResidualMoments
@@ -164,7 +164,7 @@ class LossSummary:
         self._totals = RowTotals.restored(header["totals"], arrays)
         self._state.restore(arrays)
         self._fields = {
-            name: restored_summary(name, levels, arrays[f"field_{i}"])
+            name: FieldSummary(name, levels, arrays[f"field_{i}"])
             for i, (name, levels) in enumerate(header["fields"].items())
         }
 
@@ -194,17 +194,17 @@ class LossSummary:
         part, notices = type(self)(self.split), Notices()
         part._totals.positional = not batch.has_ids
         part._fields = {
-            name: coded_summary(name, values) for name, (_, values) in batch.codes.items()
+            name: FieldSummary(name, levels.names) for name, levels in batch.levels.items()
         }
         for block in share:
             rows = batch.read(self.loss, block, self.n, notices)
             groups = self.split.groups(rows.row_id, None)
             part._totals.add(rows, groups, kernels)
             part._state.add(rows, groups, kernels)
-            proba = expit(rows.margin) if batch.codes else rows.margin
-            for name, (codes, _) in batch.codes.items():
+            proba = expit(rows.margin) if batch.levels else rows.margin
+            for name, levels in batch.levels.items():
                 sums = part._fields[name].sums
-                kernels.add_cells(codes[block], rows.y_true, proba, rows.weight, sums)
+                kernels.add_cells(levels.codes[block], rows.y_true, proba, rows.weight, sums)
         return part, notices
 
     def _absorb(self, other: Self) -> None:
