@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from trueup._kernels import UInt64Array
 from trueup.errors import InvalidInputError
 from trueup.evaluation import Evaluation
 from trueup.fields import FieldCalibration, field_calibration
 from trueup.inputs import Rows, read_rows, require_fields
 from trueup.losses import Loss
-from trueup.row_hash import rows_fingerprint
+from trueup.row_hash import rows_fingerprint, timed_ids
 from trueup.scoring import Sample, score
 from trueup.splits import CrossFit, Split
 from trueup.summaries import summary_type
@@ -129,7 +130,7 @@ def evaluate(
     return score(
         _sample(rows, split),
         split,
-        rows_fingerprint(rows.row_id, rows.y_true, rows.weight),
+        rows_fingerprint(_identities(rows, split), rows.y_true, rows.weight),
         {} if fields is None else _field_calibrations(rows, fields),
     )
 
@@ -199,6 +200,13 @@ def calibrated_poisson_deviance(y_true: Any, y_pred: Any, **options: Any) -> flo
 def _is_long(y_true: Any, n_groups: int) -> bool:
     """Tell whether a summary costs less than passes over all rows; memory is bounded by it too."""
     return hasattr(y_true, "__len__") and len(y_true) > _LONG * n_groups
+
+
+def _identities(rows: Rows, split: Split) -> UInt64Array:
+    """Return what tells rows apart: with a split by time, their times too."""
+    if split.n_groups is not None or rows.times is None:
+        return rows.row_id
+    return timed_ids(rows.row_id, rows.times)
 
 
 def _sample(rows: Rows, split: Split) -> Sample:
