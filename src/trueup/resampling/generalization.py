@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from joblib import Parallel, delayed
-from sklearn.utils import check_consistent_length
+from numpy.typing import NDArray
+from sklearn.utils import indexable
 
 from trueup.errors import InvalidInputError
 from trueup.inputs import column
@@ -115,8 +117,9 @@ def generalization_error(
     def induce(X_train: Any, y_train: Any, rows: Any) -> Any:  # noqa: ARG001
         return train(inducer, X_train, y_train)
 
+    data = read_data(X, y, groups)
     plan = make_plan(
-        (X, y, groups),
+        data,
         resampling,
         loss=loss,
         aggregate=aggregate,
@@ -124,11 +127,40 @@ def generalization_error(
         confidence_level=confidence_level,
         classifier=is_classifying(inducer),
     )
-    return resample(induce, X, y, plan, n_jobs=n_jobs)
+    return resample(induce, data, plan, n_jobs=n_jobs)
+
+
+@dataclass(frozen=True)
+class Data:
+    """Rows that can be indexed, and their labels as an array."""
+
+    X: Any
+    y: Any
+    labels: NDArray[Any]
+    groups: Any
+
+
+def read_data(X: Any, y: Any, groups: Any = None) -> Data:
+    """Check that the rows belong together and can be indexed.
+
+    Raises
+    ------
+    InvalidInputError
+        If the numbers of rows differ, or the labels are no column.
+    """
+    labels = column(y, "y")
+    try:
+        X, y, groups = indexable(X, y, groups)
+    except ValueError as error:
+        raise InvalidInputError(
+            f"X, y and groups must have one entry for each row; got other lengths ({error}). "
+            "Pass the same rows."
+        ) from None
+    return Data(X, y, labels, groups)
 
 
 def make_plan(
-    data: tuple[Any, Any, Any],
+    data: Data,
     resampling: Any,
     *,
     loss: Any,
@@ -137,32 +169,24 @@ def make_plan(
     confidence_level: float,
     classifier: bool,
 ) -> Plan:
-    """Check the arguments and draw the splits of ``(X, y, groups)``."""
-    X, y, groups = data
-    labels = column(y, "y")
-    try:
-        check_consistent_length(X, labels, groups)
-    except ValueError as error:
-        raise InvalidInputError(
-            f"X, y and groups must have one entry for each row; got other lengths ({error}). "
-            "Pass the same rows."
-        ) from None
+    """Check the arguments and draw the splits."""
     check_aggregate(aggregate)
     if bias_split is not None and not isinstance(bias_split, Split):
         raise InvalidInputError(
             f"split must be a Split; got {bias_split!r}. Pass CrossFit(), HoldOut() or InSample()."
         )
-    measure = read_measure(loss, labels)
+    measure = read_measure(loss, data.labels)
     classifier = classifier or measure.classes is not None
-    splits = read_splits(resampling, X, labels, groups, classifier=classifier)
+    splits = read_splits(resampling, data.X, data.labels, data.groups, classifier=classifier)
     return Plan(
         measure, splits, aggregate, bias_split if measure.point_wise else None, confidence_level
     )
 
 
-def resample(induce: Induce, X: Any, y: Any, plan: Plan, *, n_jobs: int | None) -> GEEstimate:
+def resample(induce: Induce, data: Data, plan: Plan, *, n_jobs: int | None) -> GEEstimate:
     """Carry out a plan."""
     predicted = Parallel(n_jobs=n_jobs)(
-        delayed(predict_split)(induce, X, y, pair, plan.measure) for pair in plan.splits.pairs
+        delayed(predict_split)(induce, data.X, data.y, pair, plan.measure)
+        for pair in plan.splits.pairs
     )
-    return aggregated(predicted, column(y, "y"), plan)
+    return aggregated(predicted, data.labels, plan)

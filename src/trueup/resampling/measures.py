@@ -157,6 +157,6 @@ def _classes(y: Array) -> Array:
         ) from None
     if len(classes) < 2:
         raise InvalidInputError(
-            f"y must hold at least two classes; got {len(classes)}. Pass rows of each class."
+            "y must hold at least two classes; got 1 class. Pass rows of each class."
         )
     return classes

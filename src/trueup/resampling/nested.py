@@ -9,12 +9,11 @@ import numpy as np
 from sklearn.base import clone
 
 from trueup.errors import InvalidInputError
-from trueup.inputs import column
 from trueup.losses import Loss
 from trueup.resampling.aggregation import Aggregate
 from trueup.resampling.bootstrap import IndexArray
 from trueup.resampling.estimate import GEEstimate
-from trueup.resampling.generalization import make_plan, resample
+from trueup.resampling.generalization import make_plan, read_data, resample
 from trueup.resampling.inducers import is_classifying, train
 from trueup.resampling.measures import SetFunction
 from trueup.splits import CrossFit, Split
@@ -87,13 +86,14 @@ def nested_resampling(
     "12ML: Evaluation and Tuning", tuning and nested resampling.
     """
     _check(tuner, inner)
+    data = read_data(X, y, groups)
 
     def induce(X_train: Any, y_train: Any, rows: IndexArray) -> Any:
         extra = {} if groups is None else {"groups": np.asarray(groups)[rows]}
         return _tuned(tuner, inner)(X_train, y_train, **extra)
 
     plan = make_plan(
-        (X, y, groups),
+        data,
         outer,
         loss=loss,
         aggregate=aggregate,
@@ -101,7 +101,7 @@ def nested_resampling(
         confidence_level=confidence_level,
         classifier=is_classifying(tuner),
     )
-    return resample(induce, X, column(y, "y"), plan, n_jobs=n_jobs)
+    return resample(induce, data, plan, n_jobs=n_jobs)
 
 
 def _tuned(tuner: Any, inner: Any) -> Callable[..., Any]:
