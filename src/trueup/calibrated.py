@@ -105,7 +105,8 @@ def evaluate(
         )
     kind = summary_type(loss)
     is_long = split.n_groups is not None and _is_long(y_true, split.n_groups)
-    if kind is not None and is_long and fields is None:  # the noise of fields needs the rows
+    is_one_column = _is_one_column(y_pred if y_logit is None else y_logit)
+    if kind is not None and is_long and is_one_column and fields is None:  # fields need the rows
         summary = kind(split)
         summary.update(
             y_true,
@@ -207,6 +208,12 @@ def _identities(rows: Rows, split: Split) -> UInt64Array:
     if split.n_groups is not None or rows.times is None:
         return rows.row_id
     return timed_ids(rows.row_id, rows.times)
+
+
+def _is_one_column(predictions: Any) -> bool:
+    """Tell whether an array holds one prediction a row, or the two columns of two classes."""
+    shape: tuple[int, ...] = getattr(predictions, "shape", ())
+    return len(shape) == 1 or (len(shape) == 2 and shape[1] <= 2)
 
 
 def _sample(rows: Rows, split: Split) -> Sample:
