@@ -105,6 +105,7 @@ def evaluate(
         )
     kind = summary_type(loss)
     is_long = split.n_groups is not None and _is_long(y_true, split.n_groups)
+    is_long = is_long and not _has_classes(y_pred if y_logit is None else y_logit)
     if kind is not None and is_long and fields is None:  # the noise of fields needs the rows
         summary = kind(split)
         summary.update(
@@ -200,6 +201,14 @@ def calibrated_poisson_deviance(y_true: Any, y_pred: Any, **options: Any) -> flo
 def _is_long(y_true: Any, n_groups: int) -> bool:
     """Tell whether a summary costs less than passes over all rows; memory is bounded by it too."""
     return hasattr(y_true, "__len__") and len(y_true) > _LONG * n_groups
+
+
+def _has_classes(prediction: Any) -> bool:
+    """Tell predictions of three or more columns, of which there is no summary."""
+    shape = getattr(prediction, "shape", None)
+    if shape is None and isinstance(prediction, Sequence):
+        shape = np.shape(prediction[:1])
+    return shape is not None and len(shape) == 2 and shape[1] > 2
 
 
 def _identities(rows: Rows, split: Split) -> UInt64Array:
