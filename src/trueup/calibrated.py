@@ -11,9 +11,10 @@ from scipy.special import expit
 from trueup.errors import InvalidInputError
 from trueup.evaluation import Evaluation
 from trueup.fields import FieldCalibration, field_calibration
-from trueup.inputs import Rows, read_rows, require_fields
+from trueup.inputs import read_rows, require_fields
 from trueup.losses import Loss
 from trueup.row_hash import rows_fingerprint
+from trueup.rows import Rows
 from trueup.scoring import Sample, score
 from trueup.splits import CrossFit, Split
 from trueup.summaries import summary_type
