@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trueup_optuna.seeds import SeedList as SeedList
     from trueup_optuna.selection import BestConfig as BestConfig
     from trueup_optuna.selection import select_best as select_best
+    from trueup_optuna.self_tuning import SelfTuningLearner as SelfTuningLearner
 
 _HOME = {
     "BestConfig": "trueup_optuna.selection",
@@ -30,6 +31,7 @@ _HOME = {
     "SeedList": "trueup_optuna.seeds",
     "SeedObjective": "trueup_optuna.objective",
     "SeedRacePruner": "trueup_optuna.pruner",
+    "SelfTuningLearner": "trueup_optuna.self_tuning",
     "StudyReport": "trueup_optuna.reporting",
     "confirm": "trueup_optuna.confirmation",
     "finals": "trueup_optuna.final_race",

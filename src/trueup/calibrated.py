@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from trueup._kernels import UInt64Array
 from trueup.errors import InvalidInputError
 from trueup.evaluation import Evaluation
 from trueup.fields import FieldCalibration, field_calibration
 from trueup.inputs import read_rows, require_fields
 from trueup.losses import Loss
-from trueup.row_hash import rows_fingerprint
+from trueup.row_hash import rows_fingerprint, timed_ids
 from trueup.rows import Rows
 from trueup.scoring import Sample, score
 from trueup.splits import CrossFit, Split
@@ -105,7 +106,8 @@ def evaluate(
         )
     kind = summary_type(loss)
     is_long = split.n_groups is not None and _is_long(y_true, split.n_groups)
-    if kind is not None and is_long and fields is None:  # the noise of fields needs the rows
+    is_one_column = _is_one_column(y_pred if y_logit is None else y_logit)
+    if kind is not None and is_long and is_one_column and fields is None:  # fields need the rows
         summary = kind(split)
         summary.update(
             y_true,
@@ -130,7 +132,7 @@ def evaluate(
     return score(
         _sample(rows, split),
         split,
-        rows_fingerprint(rows.row_id, rows.y_true, rows.weight),
+        rows_fingerprint(_identities(rows, split), rows.y_true, rows.weight),
         {} if fields is None else _field_calibrations(rows, fields),
     )
 
@@ -200,6 +202,19 @@ def calibrated_poisson_deviance(y_true: Any, y_pred: Any, **options: Any) -> flo
 def _is_long(y_true: Any, n_groups: int) -> bool:
     """Tell whether a summary costs less than passes over all rows; memory is bounded by it too."""
     return hasattr(y_true, "__len__") and len(y_true) > _LONG * n_groups
+
+
+def _identities(rows: Rows, split: Split) -> UInt64Array:
+    """Return what tells rows apart: with a split by time, their times too."""
+    if split.n_groups is not None or rows.times is None:
+        return rows.row_id
+    return timed_ids(rows.row_id, rows.times)
+
+
+def _is_one_column(predictions: Any) -> bool:
+    """Tell whether an array holds one prediction a row, or the two columns of two classes."""
+    shape: tuple[int, ...] = getattr(predictions, "shape", ())
+    return len(shape) == 1 or (len(shape) == 2 and shape[1] <= 2)
 
 
 def _sample(rows: Rows, split: Split) -> Sample:

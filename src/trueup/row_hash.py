@@ -63,12 +63,21 @@ def _hash_strings(ids: NDArray[Any]) -> UInt64Array:
     return np.fromiter((digest(str(value)) for value in ids), dtype=np.uint64, count=len(ids))
 
 
+def timed_ids(row_id: UInt64Array, times: NDArray[Any]) -> UInt64Array:
+    """Return ids that tell rows of other times apart, for a split that goes by time."""
+    if times.dtype.kind == "M":
+        times = times.astype("datetime64[us]").astype(np.int64)
+    moment = times.astype(np.float64) + 0.0  # turns -0.0 into 0.0
+    return splitmix64(row_id ^ splitmix64(moment.view(np.uint64)))
+
+
 def rows_fingerprint(
     row_id: UInt64Array, label: NDArray[np.float64], weight: NDArray[np.float64] | None
 ) -> int:
     """Return the sum modulo 2^128 of the hash of each row's (id, label, weight).
 
     The sum does not depend on the order, and sums over parts add up to the sum over the whole.
+    Weights of 1 count as no weights.
     """
     low, high = engine(len(row_id)).hash_sums(row_id, label, weight)
     return (low + (high << 64)) % FINGERPRINT_MODULUS

@@ -24,7 +24,7 @@ COMMANDS = {
     "compare": _Entry("compare", "Decide whether one pipeline beats another, over seeds."),
     "evaluate": _Entry("evaluate", "Score the predictions of files, vanilla and calibrated."),
     "monitor": _Entry("monitor", "Estimate the error of registered models before labels arrive."),
-    "tune": _Entry("tune", "Tune over seeds with Optuna, and report on a study."),
+    "tune": _Entry("tune", "Tune hyper-parameters on the calibrated metric, over seeds."),
 }
 
 

@@ -313,3 +313,13 @@ def test_fields_may_be_a_data_frame():
     result = evaluate(data.y_true, data.y_pred, fields=frame)
     assert {name: field.n_levels for name, field in result.fields.items()} == {"a": 3, "b": 7}
     assert evaluate(data.y_true, data.y_pred, fields={}).fields == {}
+
+
+@pytest.mark.parametrize("split", [InSample(), CrossFit()])
+def test_many_rows_of_several_classes_are_scored_as_few_are(split):
+    rng = np.random.default_rng(5)
+    table = softmax(rng.normal(size=(60_000, 3)), axis=1)
+    classes = (rng.random(60_000)[:, None] > table.cumsum(axis=1)).sum(axis=1)
+    result = evaluate(classes, table, split=split)
+    assert result.vanilla == pytest.approx(log_loss(classes, table), rel=1e-12)
+    assert len(result.bias_term) == 3

@@ -8,6 +8,7 @@ from numba import njit
 from trueup._kernels import FloatArray, IntArray, UInt64Array
 from trueup._kernels.grid import BINS_PER_UNIT, N_BINS
 from trueup._kernels.words import (
+    BITS_OF_ONE,
     FIRST_FACTOR,
     GOLDEN,
     ID_FACTOR,
@@ -20,6 +21,7 @@ _compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contrac
 _NO_WEIGHT = np.empty(0)
 _HALF = N_BINS // 2
 _GOLDEN, _FIRST, _SECOND = np.uint64(GOLDEN), np.uint64(FIRST_FACTOR), np.uint64(SECOND_FACTOR)
+_ONE = np.uint64(BITS_OF_ONE)
 _ID, _LABEL, _WEIGHT = np.uint64(ID_FACTOR), np.uint64(LABEL_FACTOR), np.uint64(WEIGHT_FACTOR)
 _S27, _S30, _S31, _S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
@@ -103,7 +105,7 @@ def _hash_sums(row_id, label_bits, weight_bits):  # type: ignore[no-untyped-def]
     for i in range(len(row_id)):
         x = row_id[i] * _ID + label_bits[i] * _LABEL
         if weighted:
-            x += weight_bits[i] * _WEIGHT
+            x += (weight_bits[i] - _ONE) * _WEIGHT
         low = _mix(x)
         upper += low >> _S32
         lower += low & _LOW_HALF

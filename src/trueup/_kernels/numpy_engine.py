@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from trueup._kernels import FloatArray, IntArray, UInt64Array
 from trueup._kernels.grid import BINS_PER_UNIT, N_BINS, ORDER
-from trueup._kernels.words import ID_FACTOR, LABEL_FACTOR, WEIGHT_FACTOR, splitmix64
+from trueup._kernels.words import BITS_OF_ONE, ID_FACTOR, LABEL_FACTOR, WEIGHT_FACTOR, splitmix64
 
 
 def deposit(
@@ -33,7 +33,7 @@ def deposit(
 def hash_sums(row_id: UInt64Array, label: FloatArray, weight: FloatArray | None) -> tuple[int, int]:
     low = row_id * np.uint64(ID_FACTOR) + _bits(label) * np.uint64(LABEL_FACTOR)
     if weight is not None:
-        low += _bits(weight) * np.uint64(WEIGHT_FACTOR)
+        low += (_bits(weight) - np.uint64(BITS_OF_ONE)) * np.uint64(WEIGHT_FACTOR)
     low = splitmix64(low)
     halves = int((low >> np.uint64(32)).sum()), int((low & np.uint64(0xFFFFFFFF)).sum())
     return (halves[0] << 32) + halves[1], int(splitmix64(low).sum())

@@ -16,6 +16,9 @@ LABEL_FACTOR = 0xA0761D6478BD642F
 WEIGHT_FACTOR = 0xE7037ED1A0B428DB
 """Odd factors that keep id, label and weight apart before they are mixed."""
 
+BITS_OF_ONE = 0x3FF0000000000000
+"""Bits of 1.0: weights count from it, so that weights of 1 hash as no weights do."""
+
 
 def splitmix64(x: UInt64Array) -> UInt64Array:
     """Mix the bits of each integer (Steele, Lea and Flood 2014), modulo 2^64."""

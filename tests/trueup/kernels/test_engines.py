@@ -56,7 +56,7 @@ def test_hash_sums_equal_a_loop_of_python_integers(kernels, weighted, rng):
         x = int(row_id[i]) * 0xD6E8FEB86659FD93
         x += int(np.float64(abs(label[i])).view(np.uint64)) * 0xA0761D6478BD642F
         if weight is not None:
-            x += int(weight[i].view(np.uint64)) * 0xE7037ED1A0B428DB
+            x += (int(weight[i].view(np.uint64)) - 0x3FF0000000000000) * 0xE7037ED1A0B428DB
         low = splitmix64(x & MASK)
         low_sum, high_sum = low_sum + low, high_sum + splitmix64(low)
     low, high = kernels.hash_sums(row_id, label, weight)

@@ -1,0 +1,104 @@
+"""From a resampling strategy to train-test splits, and whether they support an interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    LeaveOneOut,
+    RepeatedKFold,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+    TimeSeriesSplit,
+    check_cv,
+)
+
+from trueup.errors import InvalidInputError
+from trueup.resampling.bootstrap import Bootstrap, IndexArray
+
+_WITH_INTERVAL = (
+    *(KFold, StratifiedKFold, GroupKFold, StratifiedGroupKFold),
+    *(RepeatedKFold, RepeatedStratifiedKFold),
+    *(ShuffleSplit, StratifiedShuffleSplit, GroupShuffleSplit),
+)
+_NO_INTERVAL = {
+    Bootstrap: "training sets of the bootstrap repeat rows, which the correction does not model",
+    LeaveOneOut: "single rows don't show how the error varies with the training set",
+    TimeSeriesSplit: "time-ordered training sets grow, and their rows are not exchangeable",
+}
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Train-test splits of one data set.
+
+    Attributes
+    ----------
+    pairs : tuple of pairs of index arrays
+        Training rows and test rows.
+    name : str
+        The strategy, as its repr.
+    no_interval : str or None
+        Why the strategy has no interval; None where it has one.
+    """
+
+    pairs: tuple[tuple[IndexArray, IndexArray], ...]
+    name: str
+    no_interval: str | None
+
+    @property
+    def of_single_rows(self) -> bool:
+        """Whether each test set is one row, as under leave-one-out."""
+        return all(len(test) == 1 for _, test in self.pairs)
+
+
+def read_splits(resampling: Any, X: Any, y: Any, groups: Any, *, classifier: bool) -> Splits:
+    """Return the splits of a strategy: a splitter, a number of folds, or pairs of index arrays.
+
+    Raises
+    ------
+    InvalidInputError
+        If the strategy is none of them, or gives no split or an empty part.
+    """
+    if isinstance(resampling, str) or resampling is None:
+        raise InvalidInputError(
+            f"resampling must be a splitter, a number of folds or pairs of index arrays; "
+            f"got {resampling!r}. Pass for example sklearn.model_selection.KFold(5)."
+        )
+    splitter = check_cv(resampling, y, classifier=classifier)
+    pairs = tuple(
+        (np.asarray(train, dtype=np.intp), np.asarray(test, dtype=np.intp))
+        for train, test in splitter.split(X, y, groups)
+    )
+    if not pairs or any(not len(train) or not len(test) for train, test in pairs):
+        raise InvalidInputError(
+            f"resampling must give training sets and test sets with rows; got {resampling!r}. "
+            "Check the splits."
+        )
+    found = Splits(pairs, _name(resampling, splitter), None)
+    reason = _reason(splitter, found)
+    return Splits(pairs, found.name, reason)
+
+
+def _name(resampling: Any, splitter: Any) -> str:
+    own = isinstance(resampling, int) or hasattr(resampling, "split")
+    return repr(splitter) if own else "given splits"
+
+
+def _reason(splitter: Any, splits: Splits) -> str | None:
+    if splits.of_single_rows:
+        return _NO_INTERVAL[LeaveOneOut]
+    for kind, reason in _NO_INTERVAL.items():
+        if isinstance(splitter, kind):
+            return reason
+    if not isinstance(splitter, _WITH_INTERVAL):
+        return "the corrected t interval is for k-fold, repeated k-fold and subsampling only"
+    return "one test set shows no variation" if len(splits.pairs) < 2 else None

@@ -1,0 +1,97 @@
+"""The calibrated metrics as scorers of scikit-learn, for ``cross_val_score`` and grid searches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import make_scorer
+
+from trueup.calibrated import evaluate
+from trueup.losses import Loss, get_loss
+from trueup.splits import CrossFit, Split
+
+Scorer = Callable[..., float]
+_DEFAULT_SPLIT = CrossFit()
+
+
+def calibrated_scorer(
+    loss: str | Loss = "log_loss",
+    *,
+    split: Split = _DEFAULT_SPLIT,
+    labels: Sequence[Any] | None = None,
+) -> Scorer:
+    """Return a scorer ``scorer(estimator, X, y, sample_weight=None)``.
+
+    Parameters
+    ----------
+    loss : {"log_loss", "brier_score", "mean_squared_error", "poisson_deviance"} or Loss
+        The metric; losses of probabilities take ``predict_proba``.
+    split : Split, default CrossFit(5)
+        Which of the given rows fit the bias and which are scored.
+    labels : sequence, optional
+        All classes in sorted order, where some rows to score may lack one of more than two.
+
+    Returns
+    -------
+    callable
+        Minus the calibrated metric of the rows that it is given, one test fold in
+        cross-validation: scikit-learn maximises scores, so greater is better.
+
+    Raises
+    ------
+    InvalidInputError
+        If no loss has the name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from trueup.scorers import calibrated_scorer
+    >>> X = np.arange(40.0)[:, None]
+    >>> y = X[:, 0] + np.tile([0.0, 1.0], 20)
+    >>> scores = cross_val_score(
+    ...     LinearRegression(), X, y, scoring=calibrated_scorer("mean_squared_error"), cv=2
+    ... )
+    >>> bool((scores < 0.0).all())
+    True
+    """
+    chosen = get_loss(loss)
+    scorer: Scorer = make_scorer(
+        _calibrated,
+        response_method="predict_proba" if _takes_probabilities(chosen) else "predict",
+        greater_is_better=False,
+        loss=chosen,
+        split=split,
+        labels=None if labels is None else tuple(labels),
+    )
+    return scorer
+
+
+def _calibrated(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    loss: Loss,
+    split: Split,
+    labels: Sequence[Any] | None,
+    sample_weight: Any = None,
+) -> float:
+    if labels is None and _takes_probabilities(loss):
+        labels = np.unique(y_true).tolist()
+    return evaluate(
+        y_true, y_pred, loss=loss, split=split, labels=labels, sample_weight=sample_weight
+    ).calibrated
+
+
+def _takes_probabilities(loss: Loss) -> bool:
+    return loss.task in ("binary", "multiclass")
+
+
+SCORERS: dict[str, Scorer] = {
+    f"neg_calibrated_{name}": calibrated_scorer(name)
+    for name in ("log_loss", "brier_score", "mean_squared_error", "poisson_deviance")
+}
+"""Scorers with the default split, by the name that scikit-learn would give them."""
