@@ -12,8 +12,9 @@ from scipy.stats import t as student_t
 
 from trueup.calibrated import evaluate
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.inputs import Rows, read_rows
+from trueup.inputs import read_rows
 from trueup.losses import FloatArray, Loss
+from trueup.rows import Rows
 
 _MEAN_OF: dict[str, Callable[[FloatArray], FloatArray]] = {
     "binary": lambda margin: np.asarray(expit(margin)),

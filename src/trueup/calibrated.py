@@ -12,9 +12,10 @@ from trueup._kernels import UInt64Array
 from trueup.errors import InvalidInputError
 from trueup.evaluation import Evaluation
 from trueup.fields import FieldCalibration, field_calibration
-from trueup.inputs import Rows, read_rows, require_fields
+from trueup.inputs import read_rows, require_fields
 from trueup.losses import Loss
 from trueup.row_hash import rows_fingerprint, timed_ids
+from trueup.rows import Rows
 from trueup.scoring import Sample, score
 from trueup.splits import CrossFit, Split
 from trueup.summaries import summary_type

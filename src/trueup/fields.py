@@ -183,13 +183,18 @@ def field_calibration_error(
     """
     check_epsilon(epsilon)
     levels = read_levels(field, "field", n_quantiles)
-    cells = _collect(y_true, y_proba, levels, sample_weight, "field").keep(min_count)
-    if len(cells.y_true) == 0:
+    sums = _cell_sums(y_true, y_proba, levels, sample_weight)
+    sums = sums[(sums[:, 5] >= min_count) & (sums[:, 0] > 0.0)]
+    if len(sums) == 0:
         raise UndefinedMetricError(
             f"field must have a level with at least min_count={min_count} rows; got none. "
             "Lower min_count."
         )
-    return relative_error(cells, epsilon) if relative else absolute_error(cells)
+    total, label_sum, proba_sum = sums.T[:3]
+    gap = np.abs(label_sum - proba_sum)
+    if relative:
+        gap = gap / (label_sum / total + epsilon)
+    return float(gap.sum() / total.sum())
 
 
 def expected_calibration_error(
@@ -259,6 +264,16 @@ def _collect(y_true: Any, y_proba: Any, levels: Levels, sample_weight: Any, name
     _require_rows(n, (("y_proba", len(proba)), (name, len(levels.codes))))
     weight = read_weight(sample_weight, n)
     return Cells(levels, label, proba, np.ones(n) if weight is None else weight)
+
+
+def _cell_sums(y_true: Any, y_proba: Any, levels: Levels, sample_weight: Any) -> FloatArray:
+    """Return what the kernels sum over each level, shape (k, 6), in one pass."""
+    label, proba = read_binary_labels(y_true), read_probabilities(y_proba)
+    n = len(label)
+    _require_rows(n, (("y_proba", len(proba)), ("field", len(levels.codes))))
+    sums = np.zeros((len(levels.names), 6))
+    engine(n).add_cells(levels.codes, label, proba, read_weight(sample_weight, n), sums)
+    return sums
 
 
 def _require_rows(n: int, sizes: tuple[tuple[str, int], ...]) -> None:

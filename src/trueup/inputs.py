@@ -6,10 +6,7 @@ ways is an error that says how to say it.
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from numbers import Number
 from typing import Any
 
@@ -17,111 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup._kernels import UInt64Array
-from trueup.errors import InvalidInputError, TrueupWarning, UndefinedMetricError
+from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.losses import EPS, FloatArray, Loss, SoftmaxLogLoss, get_loss
+from trueup.notices import SATURATING_LOGIT, Notices, Place
 from trueup.row_hash import row_ids
-from trueup.splits import GroupArray
+from trueup.rows import Rows
 
-_SATURATING_LOGIT = {np.dtype(np.float32): 16.6, np.dtype(np.float16): 7.6}
 _ROW_SUM_TOLERANCE = 1e-5  # float32 softmax outputs are off by about 1e-7 for each class
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Checked validation rows.
-
-    Attributes
-    ----------
-    loss : Loss
-        The loss that fits the predictions.
-    y_true : float array of shape (n,)
-        Labels: 0/1, class indices, targets or counts.
-    margin : float array of shape (n,) or (n, k)
-        Predictions on the scale on which the bias acts.
-    weight : float array of shape (n,) or None
-        Sample weights.
-    row_id : uint64 array of shape (n,)
-        Identity of each row.
-    times : array of shape (n,) or None
-        Time of each row.
-    """
-
-    loss: Loss
-    y_true: FloatArray
-    margin: FloatArray
-    weight: FloatArray | None
-    row_id: UInt64Array
-    times: NDArray[Any] | None
-
-    @property
-    def n_classes(self) -> int | None:
-        """Number of classes; None where the target is a number."""
-        n_columns = self.margin.shape[1] if self.margin.ndim == 2 else 1
-        return {"binary": 2, "multiclass": n_columns}.get(self.loss.task)
-
-    def only(self, kept: NDArray[np.bool_]) -> Rows:
-        """Return the rows of a mask."""
-        return Rows(
-            self.loss,
-            self.y_true[kept],
-            self.margin[kept],
-            None if self.weight is None else self.weight[kept],
-            self.row_id[kept],
-            None if self.times is None else self.times[kept],
-        )
-
-    def support(self, groups: GroupArray, n_groups: int) -> NDArray[np.intp]:
-        """Return the rows of positive weight in each group and class, (n_groups, n_classes or 1).
-
-        A row of weight zero is a row that is not there.
-        """
-        n_classes = self.n_classes or 1
-        cell = groups if n_classes == 1 else groups * n_classes + self.y_true.astype(np.intp)
-        if self.weight is not None:
-            cell = cell[self.weight > 0.0]
-        return np.bincount(cell, minlength=n_groups * n_classes).reshape(n_groups, n_classes)
-
-
-@dataclass
-class Notices:
-    """What is valid, but should be said once for all rows of a call."""
-
-    n_saturated: int = 0
-    saturated_dtype: np.dtype[Any] | None = None
-    n_clipped: int = 0
-
-    def add(self, other: Notices) -> None:
-        """Count the rows of another part of the call."""
-        self.n_saturated += other.n_saturated
-        self.saturated_dtype = self.saturated_dtype or other.saturated_dtype
-        self.n_clipped += other.n_clipped
-
-    def warn(self) -> None:
-        """Warn the caller of trueup."""
-        if self.saturated_dtype is not None:
-            dtype = self.saturated_dtype
-            warnings.warn(
-                f"{self.n_saturated} {dtype} predictions are exactly 1.0: {dtype} probabilities "
-                f"saturate at a logit of {_SATURATING_LOGIT[dtype]}. "
-                "Pass y_logit, or float64 probabilities.",
-                TrueupWarning,
-                stacklevel=_caller_level(),
-            )
-        if self.n_clipped:
-            warnings.warn(
-                f"{self.n_clipped} predictions are 0 or 1, or closer to it than float64's eps; "
-                "the logarithm is clipped at eps.",
-                TrueupWarning,
-                stacklevel=_caller_level(),
-            )
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a block of rows lies among the rows of one call, and the notices of that call."""
-
-    first_row: int
-    notices: Notices
 
 
 def read_rows(
@@ -289,7 +188,7 @@ def _read_prediction(y_pred: Any, y_logit: Any) -> NDArray[Any]:
 
 
 def _notice_saturation(array: NDArray[Any], notices: Notices) -> None:
-    if array.dtype in _SATURATING_LOGIT and array.max() == 1.0:
+    if array.dtype in SATURATING_LOGIT and array.max() == 1.0:
         at_one = (array == 1.0).any(axis=1) if array.ndim == 2 else array == 1.0
         notices.add(Notices(int(at_one.sum()), array.dtype))
 
@@ -450,18 +349,6 @@ def _read_times(times: Any, n: int) -> NDArray[Any]:
     missing = np.isnat(array) if array.dtype.kind == "M" else ~np.isfinite(array)
     _refuse(missing, array, "times must not be missing", "Drop or fix the row.")
     return array
-
-
-def _caller_level() -> int:
-    """Return the stack level of the first frame outside of trueup and its plugins."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-def _is_ours(module: str) -> bool:
-    return module.startswith(("trueup.", "trueup_"))
 
 
 def require_fields(fields: Any, loss: Loss) -> None:

@@ -12,17 +12,10 @@ from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
 from trueup.field_cells import Levels
-from trueup.inputs import (
-    Notices,
-    Place,
-    Rows,
-    as_array,
-    column,
-    read_rows,
-    read_weight,
-    require_fields,
-)
+from trueup.inputs import as_array, column, read_rows, read_weight, require_fields
 from trueup.losses import Loss
+from trueup.notices import Notices, Place
+from trueup.rows import Rows
 from trueup.summaries.field import read_whole_levels
 
 Result = TypeVar("Result")

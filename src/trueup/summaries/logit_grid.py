@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from trueup._kernels import Engine
 from trueup._kernels.grid import LIMIT, N_BINS, ORDER, WIDTH
-from trueup.inputs import Rows
 from trueup.losses import FloatArray
+from trueup.rows import Rows
 from trueup.splits import GroupArray
 from trueup.summaries.points import Arrays, Points, State, concatenate
 

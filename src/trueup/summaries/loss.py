@@ -10,8 +10,8 @@ from scipy.special import expit
 from trueup._kernels import Engine, engine
 from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
 from trueup.evaluation import Evaluation
-from trueup.inputs import Notices
 from trueup.losses import BrierScore, LogLoss, Loss, SquaredError
+from trueup.notices import Notices
 from trueup.scoring import Sample, score
 from trueup.splits import CrossFit, InSample, Split
 from trueup.summaries.batch import Batch, make_batch

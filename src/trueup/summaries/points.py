@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup._kernels import Engine
-from trueup.inputs import Rows
 from trueup.losses import FloatArray
+from trueup.rows import Rows
 from trueup.splits import GroupArray
 
 Arrays = dict[str, NDArray[Any]]

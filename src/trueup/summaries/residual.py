@@ -11,8 +11,8 @@ from math import comb
 import numpy as np
 
 from trueup._kernels import Engine
-from trueup.inputs import Rows
 from trueup.losses import FloatArray
+from trueup.rows import Rows
 from trueup.splits import GroupArray
 from trueup.summaries.points import Arrays, Points, State
 

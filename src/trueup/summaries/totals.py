@@ -9,8 +9,8 @@ import numpy as np
 
 from trueup._kernels import Engine
 from trueup.errors import StateMismatchError
-from trueup.inputs import Rows
 from trueup.row_hash import FINGERPRINT_MODULUS
+from trueup.rows import Rows
 from trueup.splits import GroupArray
 from trueup.summaries.points import Arrays
 
