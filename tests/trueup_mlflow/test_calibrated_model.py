@@ -26,7 +26,9 @@ def store(tmp_path_factory):
         patch.chdir(folder)
         mlflow.set_tracking_uri(f"sqlite:///{folder / 'store.db'}")
         mlflow.create_experiment("calibrated", artifact_location=(folder / "artifacts").as_uri())
-        mlflow.set_experiment("calibrated")
+        patch.setenv(
+            "MLFLOW_EXPERIMENT_NAME", "calibrated"
+        )  # set_experiment would outlive the test
         yield
     mlflow.set_tracking_uri(before)
 
