@@ -38,14 +38,14 @@ class Notices:
                 f"saturate at a logit of {SATURATING_LOGIT[dtype]}. "
                 "Pass y_logit, or float64 probabilities.",
                 TrueupWarning,
-                stacklevel=_caller_level(),
+                stacklevel=caller_level(),
             )
         if self.n_clipped:
             warnings.warn(
                 f"{self.n_clipped} predictions are 0 or 1, or closer to it than float64's eps; "
                 "the logarithm is clipped at eps.",
                 TrueupWarning,
-                stacklevel=_caller_level(),
+                stacklevel=caller_level(),
             )
 
 
@@ -57,7 +57,7 @@ class Place:
     notices: Notices
 
 
-def _caller_level() -> int:
+def caller_level() -> int:
     """Return the stack level of the first frame outside of trueup and its plugins."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):

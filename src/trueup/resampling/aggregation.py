@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError, TrueupWarning, UndefinedMetricError
-from trueup.inputs import _caller_level
+from trueup.notices import caller_level
 from trueup.resampling.estimate import FoldResult, GEEstimate, Interval
 from trueup.resampling.inducers import Predicted
 from trueup.resampling.interval import corrected_t_interval
@@ -101,7 +101,7 @@ def _warn_of_pooling(plan: Plan) -> None:
         f"{what} has no value on a single row: the predictions of all test sets were pooled, so "
         "scores of different models are compared. Use k-fold to avoid it.",
         TrueupWarning,
-        stacklevel=_caller_level(),
+        stacklevel=caller_level(),
     )
 
 
