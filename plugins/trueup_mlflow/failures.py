@@ -9,14 +9,12 @@ from trueup.errors import TrueupWarning
 
 
 def warn(message: str) -> None:
-    """Warn with the line of the user's code, the first one outside of trueup."""
-    warnings.warn(message, TrueupWarning, stacklevel=_caller_level())
+    """Warn with the line of the user's code, the first one outside of trueup.
 
-
-def complain(message: str) -> None:
-    """Warn inside of a call of the user, which goes on even where filters make warnings errors."""
+    The user's call goes on even where filters make warnings errors.
+    """
     try:
-        warn(message)
+        warnings.warn(message, TrueupWarning, stacklevel=_caller_level())
     except TrueupWarning:
         return
 

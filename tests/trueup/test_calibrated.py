@@ -141,6 +141,13 @@ def test_integer_weights_equal_repeated_rows(data, split):
 
 
 @every_loss_and_split
+def test_long_input_equals_short_input(data, split):
+    rows = np.tile(np.arange(N), 20)
+    arguments = {"but": ("fingerprint", "n", "n_scored", "standard_errors"), "rel": 1e-9}
+    assert_close(run(data, split), run(data, split, rows=rows), **arguments)
+
+
+@every_loss_and_split
 def test_scale_of_weights_does_not_matter(data, split):
     weight = np.random.default_rng(4).uniform(0.2, 2.0, N)
     assert_close(
@@ -253,6 +260,17 @@ def test_logits_equal_their_probabilities():
     data = DATA["multiclass"]
     logit = np.log(data.y_pred) + 3.0
     assert_close(evaluate(data.y_true, data.y_pred), evaluate(data.y_true, y_logit=logit))
+
+
+@pytest.mark.parametrize("split", [CrossFit(), InSample()], ids=repr)
+@pytest.mark.parametrize("wrap", [np.asarray, np.ndarray.tolist, pd.DataFrame, torch.tensor])
+def test_long_input_of_several_classes_is_scored_as_short_input_is(split, wrap):
+    data, repeats = DATA["multiclass"], 12
+    ids = np.tile(np.arange(N), repeats)
+    rows = np.tile(data.y_pred, (repeats, 1))
+    found = evaluate(np.tile(data.y_true, repeats), wrap(rows), split=split, row_id=ids)
+    expected = run(data, split)
+    assert_close(expected, found, but=("fingerprint", "n", "n_scored", "standard_errors"))
 
 
 def test_far_logits_stay_finite():

@@ -12,6 +12,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
 
 from trueup.errors import InvalidInputError
+from trueup.inputs import _as_array
 from trueup.resampling.bootstrap import IndexArray
 from trueup.resampling.measures import Measure
 
@@ -65,9 +66,9 @@ def predict_split(
     seen, unseen = pair
     model = induce(_safe_indexing(X, seen), _safe_indexing(y, seen), seen)
     y_pred = _respond(model, _safe_indexing(X, unseen), measure)
-    if len(y_pred) != len(unseen):
+    if y_pred.shape[:1] != unseen.shape:
         raise InvalidInputError(
-            f"predictions must be one for each test row ({len(unseen)}); got {len(y_pred)}. "
+            f"predictions must be one for each test row ({len(unseen)}); got shape {y_pred.shape}. "
             "Check what the inducer returns."
         )
     return Predicted(seen, unseen, y_pred, dict(getattr(model, "best_params_", {})))
@@ -85,7 +86,7 @@ def _respond(model: Any, X: Any, measure: Measure) -> Array:
                 f"a training function must return a model or a function of X; got {model!r}. "
                 "Return the function that predicts."
             )
-        return np.asarray(model(X))
+        return _as_array(model(X), "y_pred")
     response = _best_score(model) if measure.response == "score" else measure.response
     if not hasattr(model, response):
         raise InvalidInputError(
