@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from trueup_mlflow.log_calibrators import log_calibrators as log_calibrators
     from trueup_mlflow.log_evaluation import log_evaluation as log_evaluation
     from trueup_mlflow.log_predictions import log_predictions as log_predictions
+    from trueup_mlflow.log_resampling import log_resampling as log_resampling
 
 _HOME = {
     "autolog": "autolog",
@@ -28,6 +29,7 @@ _HOME = {
     "log_calibrators": "log_calibrators",
     "log_evaluation": "log_evaluation",
     "log_predictions": "log_predictions",
+    "log_resampling": "log_resampling",
 }
 
 __all__ = sorted(_HOME)
