@@ -145,6 +145,26 @@ def test_the_result_does_not_depend_on_the_number_of_processes(rows):
     assert one == two
 
 
+def test_the_order_of_the_splits_does_not_matter(rows):
+    pairs = list(FOLDS.split(*rows))
+    forth, back = (
+        generalization_error(LogisticRegression(), *rows, order) for order in (pairs, pairs[::-1])
+    )
+    assert forth.value == pytest.approx(back.value, rel=1e-12)
+
+
+def test_the_squared_error_scales_with_the_square_of_the_target(rows):
+    one, three = (
+        generalization_error(
+            LinearRegression(), rows[0], scale * rows[1], KFold(5), loss="mean_squared_error"
+        )
+        for scale in (1.0, 3.0)
+    )
+    np.testing.assert_allclose(
+        [three.vanilla, three.value, three.low], 9 * np.array([one.vanilla, one.value, one.low])
+    )
+
+
 def test_the_inducer_stays_as_it_is(rows):
     inducer = LogisticRegression()
     generalization_error(inducer, *rows, FOLDS)
