@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent / "reproduce"))

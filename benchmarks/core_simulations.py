@@ -27,9 +27,9 @@ def population_cost(centre, shift):
     return float(weights @ divergence / weights.sum())
 
 
-def bias_cost_rows(n_runs=400):
+def bias_cost_rows(n_runs=300):
     for n, centre in ((300, -1.0), (2000, -4.5)):
-        for shift in (0.0, 0.1, 0.3, 0.6):
+        for shift in (0.0, 0.3):
             rng, cost, covered = np.random.default_rng(1), population_cost(centre, shift), 0
             for seed in range(n_runs):
                 rows = draw_rows(rng, n, centre, shift)
@@ -47,7 +47,7 @@ def bias_test_rows(n_runs=4000):
             yield n, centre, shift, f"{rejected:.3f}"
 
 
-def debiased_rows(n_runs=300):
+def debiased_rows(n_runs=200):
     for size in (2, 10, 100, 500):
         for factor in (1.0, 1.2):
             yield (size, factor, *debiased_coverage(size, factor, n_runs))
@@ -78,17 +78,12 @@ def table(title, names, rows):
 def main():
     print("# Simulations of the core\n\nNominal coverage is 0.95, nominal size 0.05; seeded.")
     table(
-        "Interval of the bias cost (400 runs, 200 resamples; Monte-Carlo error 0.011)",
-        ("rows", "mean logit", "true shift", "true cost", "coverage"),
-        bias_cost_rows(),
-    )
-    table(
         "Rejection rate of the test of no bias (4,000 runs; error 0.003 at 0.05)",
         ("rows", "mean logit", "true shift", "rejected"),
         bias_test_rows(),
     )
     table(
-        f"Fields of {N_ROWS} rows (300 runs; Monte-Carlo error 0.013)",
+        f"Fields of {N_ROWS} rows (200 runs; Monte-Carlo error 0.015)",
         (
             "rows per cell",
             "predicted / right",
@@ -97,6 +92,11 @@ def main():
             "Field-ECE inside the floor's band",
         ),
         debiased_rows(),
+    )
+    table(
+        "Interval of the bias cost (300 runs, 200 resamples; Monte-Carlo error 0.013)",
+        ("rows", "mean logit", "true shift", "true cost", "coverage"),
+        bias_cost_rows(),
     )
 
 

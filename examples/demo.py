@@ -34,7 +34,7 @@ from tqdm import tqdm
 from trueup import Evaluation
 from trueup.comparison import metric_accuracy, variance_reduction
 from trueup_mlflow import log_evaluation
-from trueup_mlflow.figures import reliability_diagram, seed_distributions
+from trueup_mlflow.figures import reliability_diagram
 from trueup_mlflow.seeds import log_seed_summary
 
 STORE = "sqlite:///mlflow.db"
@@ -110,8 +110,6 @@ def _log_seed(
 
 def _finish_parent(client: MlflowClient, seeds: Seeds) -> None:
     log_seed_summary(seeds.parent_run_id, client=client)
-    figure = seed_distributions(seeds.vanilla, seeds.calibrated, metric="log_loss")
-    client.log_figure(seeds.parent_run_id, figure, "trueup/seed_distributions.png")
     client.set_terminated(seeds.parent_run_id)
 
 

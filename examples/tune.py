@@ -18,7 +18,7 @@ from click_model import Pipeline, load_flights, train
 from mlflow.tracking import MlflowClient
 
 from trueup import Evaluation, evaluate
-from trueup_mlflow.log_study import log_study
+from trueup_mlflow import log_study
 from trueup_optuna import (
     SeedList,
     SeedObjective,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,7 +62,7 @@ PAPER = {
 
 
 def estimates(
-    trials: Trials, recipe: Recipe, seed: int
+    trials: Trials, recipe: Recipe, seed: int, skip: Sequence[str] = ()
 ) -> tuple[FloatArray, dict[str, FloatArray]]:
     """Return the true operational MSE and every column's estimate of it, shape (trials,)."""
     x, y = as_tensor(trials.x), as_tensor(trials.y)
@@ -79,7 +79,9 @@ def estimates(
         "M2RVN": lambda: fit_reliable_variance(*settings, "m2rvn"),
     }
     found = {
-        name: fit().squared_errors(trials.x_op, f_op).mean(1) for name, fit in two_step.items()
+        name: fit().squared_errors(trials.x_op, f_op).mean(1)
+        for name, fit in two_step.items()
+        if name not in skip
     }
     for name, objective in OURS.items():
         check = fit_check_network(
@@ -111,12 +113,17 @@ def cross_validated(trials: Trials, recipe: Recipe, generator: torch.Generator) 
 def row(name: str, true: FloatArray, found: dict[str, FloatArray]) -> list[str]:
     """Return the table's rows: the paper's numbers, then ours with standard deviation and marks."""
     errors = {column: np.abs(value - true) for column, value in found.items()}
-    best = min(COLUMNS, key=lambda column: errors[column].mean())
-    cells = [_cell(errors[column], errors[best]) for column in (*COLUMNS, *EXTRA)]
+    best = min(set(COLUMNS) & set(errors), key=lambda column: errors[column].mean())
+    cells = [
+        _cell(errors[column], errors[best]) if column in errors else "not run"
+        for column in (*COLUMNS, *EXTRA)
+    ]
     paper = ["NA" if np.isnan(value) else f"{value:.3f}" for value in PAPER[name]]
     return [
         f"| {name}, paper | " + " | ".join([*paper, *[""] * len(EXTRA), ""]) + " |",
-        f"| {name}, ours | " + " | ".join([*cells, f"{true.mean():.3f}"]) + " |",
+        f"| {name}, ours ({len(true)} trials) | "
+        + " | ".join([*cells, f"{true.mean():.3f}"])
+        + " |",
     ]
 
 
@@ -129,20 +136,25 @@ def _cell(errors: FloatArray, best: FloatArray) -> str:
     return f"**{mean}** {spread}" if comparable else f"{mean} {spread}"
 
 
-def collect(folder: Path, trials: int, seed: int, raw: Path) -> dict[str, dict[str, FloatArray]]:
+def collect(arguments: argparse.Namespace) -> dict[str, dict[str, FloatArray]]:
     """Return every row's estimates; those that ``raw`` holds are not computed again."""
     found = {}
+    raw, seed = arguments.raw, arguments.seed
     lines = raw.read_text().splitlines() if raw.exists() else []
     for name, values in (json.loads(line) for line in lines):
         found[name] = {column: np.array(value) for column, value in values.items()}
-    for name in PAPER:
+    for name in arguments.rows:
         if name in found:
             continue
         kind = name.removeprefix("Synthetic ")
         data = (
-            synthetic(kind, trials, seed) if kind != name else benchmark(folder, name, trials, seed)
+            synthetic(kind, arguments.trials, seed)
+            if kind != name
+            else benchmark(arguments.data, name, arguments.trials, seed)
         )
-        true, columns = estimates(data, RECIPES.get(name, RECIPES["synthetic"]), seed)
+        true, columns = estimates(
+            data, RECIPES.get(name, RECIPES["synthetic"]), seed, arguments.skip
+        )
         found[name] = {"true": true, **columns}
         with raw.open("a") as file:
             plain = {column: value.tolist() for column, value in found[name].items()}
@@ -211,10 +223,12 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--raw", type=Path, required=True, help="JSON lines; a rerun goes on.")
+    parser.add_argument("--skip", nargs="*", default=[], choices=COLUMNS, help="Costly columns.")
+    parser.add_argument("--rows", nargs="*", default=list(PAPER), choices=PAPER, help="Data sets.")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    found = collect(arguments.data, arguments.trials, arguments.seed, arguments.raw)
+    found = collect(arguments)
     lines = [
         "# One-step MSE estimation: the paper's tables, reproduced",
         "",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trueup_mlflow.log_evaluation import log_evaluation as log_evaluation
     from trueup_mlflow.log_predictions import log_predictions as log_predictions
     from trueup_mlflow.log_resampling import log_resampling as log_resampling
+    from trueup_mlflow.log_study import log_study as log_study
 
 _HOME = {
     "autolog": "autolog",
@@ -30,6 +31,7 @@ _HOME = {
     "log_evaluation": "log_evaluation",
     "log_predictions": "log_predictions",
     "log_resampling": "log_resampling",
+    "log_study": "log_study",
 }
 
 __all__ = sorted(_HOME)

@@ -9,7 +9,15 @@ from trueup.calibrators import CalibratorScore, CalibratorTable
 from trueup_mlflow.items import VERSION_TAG, LogItems
 
 TABLE_NAME = "calibrators.md"
-_METRICS = ("log_loss", "log_loss_change", "brier_score", "field_ece", "field_rce", "auc")
+_METRICS = (
+    "log_loss",
+    "log_loss_change",
+    "brier_score",
+    "field_ece",
+    "field_ece_floor",
+    "field_rce",
+    "auc",
+)
 
 
 def calibrator_key(name: str, metric: str, prefix: str = "") -> str:

@@ -61,26 +61,24 @@ class TrueupEvaluator(ModelEvaluator):
     ) -> EvaluationResult:
         """Evaluate, and log unless MLflow will do so with what is returned."""
         config = dict(evaluator_config or {})
-        writer = RunWriter(run_id=run_id)
         metrics: dict[str, float] = {}
-        keys = {
-            metric_key(loss, config.get("metric_prefix") or ""): loss
-            for loss in _losses(config, model_type)
-        }
-        try:
-            predicted = predict(model, dataset, model_type, config, column=predictions)
-        except Exception as failure:  # it would end the user's whole evaluation
-            reason = describe(failure)
-            for key in keys:
-                writer.skip(key, reason)
-            keys = {}
-        for key, loss in keys.items():
+        predicted = None
+        for index, loss in enumerate(_losses(config, model_type)):
+            key = metric_key(loss, config.get("metric_prefix") or "")
             try:
-                evaluation = _evaluate(predicted, loss, dataset, config)
-                config.pop("fields", None)  # their calibration is the same for each loss
+                predicted = predicted or predict(
+                    model, dataset, model_type, config, column=predictions
+                )
+                evaluation = _evaluate(
+                    predicted,
+                    loss,
+                    dataset,
+                    config,
+                    with_fields=index == 0,  # their calibration is the same for each loss
+                )
                 metrics |= _log(run_id, evaluation, key, dataset, model_id)
-            except Exception as failure:
-                writer.skip(key, describe(failure))
+            except Exception as failure:  # it would end the user's whole evaluation
+                RunWriter(run_id=run_id).skip(key, describe(failure))
         return EvaluationResult(metrics=metrics, artifacts={}, run_id=run_id)
 
 
@@ -107,7 +105,12 @@ def _losses(config: Mapping[str, Any], model_type: str) -> tuple[str, ...]:
 
 
 def _evaluate(
-    predicted: Predictions, loss: str, dataset: Any, config: Mapping[str, Any]
+    predicted: Predictions,
+    loss: str,
+    dataset: Any,
+    config: Mapping[str, Any],
+    *,
+    with_fields: bool,
 ) -> Evaluation:
     return trueup.evaluate(
         predicted.y_true,
@@ -117,12 +120,13 @@ def _evaluate(
         labels=predicted.labels,
         sample_weight=config.get("sample_weights"),
         row_id=_columns(dataset, [config["row_id"]])[0] if config.get("row_id") else None,
-        fields=_fields(dataset, config.get("fields") or ()),
+        fields=_fields(dataset, config) if with_fields else None,
     )
 
 
-def _fields(dataset: Any, names: Sequence[str]) -> dict[str, Any]:
-    return dict(zip(names, _columns(dataset, names), strict=True))
+def _fields(dataset: Any, config: Mapping[str, Any]) -> dict[str, Any] | None:
+    names = config.get("fields") or ()
+    return dict(zip(names, _columns(dataset, names), strict=True)) or None
 
 
 def _columns(dataset: Any, names: Sequence[str]) -> list[Any]:

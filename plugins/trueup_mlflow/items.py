@@ -35,6 +35,7 @@ MAX_KEY_LENGTH = 250
 
 _MAX_REASON_LENGTH = 1000
 _MAX_CLASSES = 100  # each metric key costs a request when a model is logged
+_NOT_IN_FILE = re.compile(r"[^\w\-.]", re.ASCII)
 _NOT_IN_KEY = re.compile(r"[^\w\-. :/]", re.ASCII)
 
 
@@ -111,6 +112,11 @@ def fingerprint_tag(key: str) -> str:
 def skipped_tag(key: str) -> str:
     """Return the tag that says why a key has no value; legal even where the key is not."""
     return _legal(f"trueup.skipped.{key}")
+
+
+def figure_file(name: str, key: str) -> str:
+    """Return the file of a figure of ``K``, in the artifact folder."""
+    return f"{name}_{_NOT_IN_FILE.sub('_', key)}.png"
 
 
 def evaluation_items(
@@ -231,7 +237,7 @@ def _field_values(evaluation: Evaluation, prefix: str) -> dict[str, float]:
         field_key(kind, name, prefix): measured[kind]
         for name, measured in ((name, cal.to_dict()) for name, cal in evaluation.fields.items())
         for kind in ("ece", "rce", "floor")
-        if kind in measured
+        if measured.get(kind) is not None
     }
 
 

@@ -13,7 +13,7 @@ from trueup.errors import InvalidInputError
 from trueup.inputs import read_binary_labels
 from trueup.losses import get_loss
 from trueup_mlflow.failures import describe
-from trueup_mlflow.items import evaluation_items, metric_key
+from trueup_mlflow.items import evaluation_items, figure_file, metric_key
 from trueup_mlflow.writer import Point, RunWriter
 
 if TYPE_CHECKING:
@@ -91,7 +91,9 @@ def log_evaluation(
     writer.log(items, Point(step=step or 0, model_id=model_id, dataset=dataset))
     if figures and evaluation.spec.n_classes == 2:
         writer.log_figure(
-            lambda: _reliability(y_true, y_pred, options), f"reliability_{items.key}.png", items.key
+            lambda: _reliability(y_true, y_pred, options),
+            figure_file("reliability", items.key),
+            items.key,
         )
     return evaluation
 

@@ -133,7 +133,8 @@ def read_call(table: pa.Table) -> StoredCall:
             name.removeprefix(_FIELD): _numpy(table, name)
             for name in names
             if name.startswith(_FIELD)
-        },
+        }
+        or None,
     }
     return StoredCall(arguments, Place(**options["place"]))
 

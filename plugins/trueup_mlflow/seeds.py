@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from mlflow.entities import RunStatus
 from mlflow.tracking import MlflowClient
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
 
-from trueup_mlflow.items import ROLE_TAG, SEED_PARENT_ROLE, LogItems, seed_items
+from trueup_mlflow.items import (
+    ROLE_TAG,
+    SEED_PARENT_ROLE,
+    LogItems,
+    calibrated_key,
+    figure_file,
+    seed_items,
+)
 from trueup_mlflow.writer import RunWriter
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _MAX_CHILDREN = 50_000  # MLflow's own limit of one search
 
 
 def log_seed_summary(parent_run_id: str, *, client: MlflowClient | None = None) -> bool:
-    """Log ``K``, ``K_std``, ``K_low``, ``K_high`` and ``n_seeds`` on the parent of seeds.
+    """Log ``K``, ``K_std``, ``K_low``, ``K_high``, ``n_seeds`` and figures on the parent of seeds.
 
     Parameters
     ----------
@@ -34,15 +45,18 @@ def log_seed_summary(parent_run_id: str, *, client: MlflowClient | None = None) 
     -----
     Only metrics that every finished child has are summarised: a mean over some of the seeds would
     be taken for a mean over all of them. ``[K_low, K_high]`` is Student's t interval of the mean at
-    95%, over seeds, on these validation rows.
+    95%, over seeds, on these validation rows. Each ``K`` that has a calibrated twin gets the figure
+    ``trueup/seed_distributions_<K>.png``.
     """
     client = client or MlflowClient()
     children = _finished_children(parent_run_id, client)
-    items = summary_items([child.data.metrics for child in children])
+    metrics_of_seeds = [child.data.metrics for child in children]
+    items = summary_items(metrics_of_seeds)
     if not items.metrics:
         return False
     writer = RunWriter(parent_run_id, client)
     client.set_tag(parent_run_id, ROLE_TAG, SEED_PARENT_ROLE)
+    _log_figures(metrics_of_seeds, set(items.metrics) & set(metrics_of_seeds[0]), writer)
     return writer.log(items)
 
 
@@ -54,6 +68,23 @@ def summary_items(metrics_of_seeds: Sequence[Mapping[str, float]]) -> LogItems:
         if not key.startswith("system/"):
             merged |= seed_items(key, [metrics[key] for metrics in metrics_of_seeds]).metrics
     return LogItems("seeds", merged)
+
+
+def _log_figures(
+    metrics_of_seeds: Sequence[Mapping[str, float]], summarised: set[str], writer: RunWriter
+) -> None:
+    for key in sorted(key for key in summarised if calibrated_key(key) in summarised):
+        vanilla = [metrics[key] for metrics in metrics_of_seeds]
+        calibrated = [metrics[calibrated_key(key)] for metrics in metrics_of_seeds]
+        writer.log_figure(
+            partial(_draw, vanilla, calibrated, key), figure_file("seed_distributions", key), key
+        )
+
+
+def _draw(vanilla: Sequence[float], calibrated: Sequence[float], key: str) -> Figure:
+    from trueup_mlflow.figures import seed_distributions
+
+    return seed_distributions(vanilla, calibrated, metric=key)
 
 
 def _finished_children(parent_run_id: str, client: MlflowClient) -> list[Any]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from optuna.trial import FixedTrial, FrozenTrial, TrialState, create_trial
 from scipy import stats
 
+from trueup.comparison import paired_win_rate
 from trueup.errors import InvalidInputError
 from trueup.losses import Loss
 from trueup.splits import Split
@@ -37,7 +38,7 @@ class Confirmation:
         Unbiased mean over the fresh seeds, in units of the metric, and its Student interval.
     n : int
         Fresh seeds.
-    p_better : float or None
+    p_better, p_better_low, p_better_high : float or None
         Share of the seeds under which the configuration is better than the rival, ties half;
         estimates the probability that a training of it beats a training of the rival. None without
         a rival.
@@ -58,6 +59,8 @@ class Confirmation:
     high: float
     n: int
     p_better: float | None
+    p_better_low: float | None
+    p_better_high: float | None
     difference: float | None
     difference_low: float | None
     difference_high: float | None
@@ -183,14 +186,25 @@ def _student_interval(values: FloatArray, level: float) -> tuple[float, float]:
 
 
 def _contrast(values: FloatArray, rival: FloatArray, sign: float, level: float) -> dict[str, Any]:
-    names = ("p_better", "difference", "difference_low", "difference_high", "better")
     if rival.size == 0:
-        return dict.fromkeys(names)
+        return dict.fromkeys(_CONTRAST)
+    share = paired_win_rate(sign * values, sign * rival, confidence_level=level)
     difference = values - rival
-    wins = np.mean(sign * difference < 0.0) + 0.5 * np.mean(difference == 0.0)
     mean = float(difference.mean())
-    low, high = _student_interval(difference, level)
-    return dict(zip(names, (float(wins), mean, low, high, sign * mean < 0.0), strict=True))
+    interval = _student_interval(difference, level)
+    found = (share.value, share.low, share.high, mean, *interval, sign * mean < 0.0)
+    return dict(zip(_CONTRAST, found, strict=True))
+
+
+_CONTRAST = (
+    "p_better",
+    "p_better_low",
+    "p_better_high",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "better",
+)
 
 
 class _Runs:

@@ -24,7 +24,7 @@ from trueup.splits import Split
 from trueup_optuna.allocation import next_training
 from trueup_optuna.facts import rule_of, seeds_of, single_objective
 from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, fail_stale
-from trueup_optuna.records import BEAT, SeedRecord, configurations
+from trueup_optuna.records import BEAT, SeedRecord
 from trueup_optuna.scoring import SeedScorer, Train, check_rows, scorer_of
 from trueup_optuna.standings import (
     CONFIG,
@@ -35,6 +35,8 @@ from trueup_optuna.standings import (
     companion,
     standings,
 )
+
+_POLL = 0.2
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ def finals(
         The same as in the search; its trial is an ``optuna.trial.FixedTrial``.
     budget : int, optional
         Trainings of the finals in all, those of earlier calls and of other workers included; by
-        default the larger of 60 and 1.25 times the number of configurations.
+        default the larger of 60 and 1.25 times the number of configurations. A call returns when
+        they are finished or nobody is left to race.
     workers : int, default 1
         Threads of this process.
     loss, split : optional
@@ -135,7 +138,7 @@ def finals(
     single_objective(study)
     race = _FinalRace(study, scorer_of(study, train, loss, split), heartbeat, grace)
     if budget is None:
-        budget = max(60, math.ceil(1.25 * len(race.finished)))
+        budget = max(60, math.ceil(1.25 * race.n_finished))
     if budget < 0 or workers < 1:
         raise InvalidInputError(
             f"budget must be at least 0 and workers at least 1; got {budget} and {workers}. "
@@ -154,12 +157,9 @@ class _FinalRace:
         self._storage = study._storage
         self.seeds = seeds_of(study).search
         self.rule = rule_of(study)
-        self.finished = {
-            trial.number: trial
-            for trial in configurations(study.get_trials(deepcopy=False))
-            if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)
-        }
-        if not self.finished:
+        finished = (TrialState.COMPLETE, TrialState.PRUNED)
+        self.n_finished = len(study.get_trials(deepcopy=False, states=finished))
+        if self.n_finished == 0:
             raise InvalidInputError(
                 f"study must hold a finished trial; got none in {study.study_name!r}. "
                 "Run study.optimize(objective, n_trials=...) first."
@@ -186,16 +186,20 @@ class _FinalRace:
         while not stop.is_set():
             fail_stale(self.companion, self.grace)
             claimed = self._claimed()
-            if len(claimed) >= budget:
-                return
-            wanted = self._next(standings(self.study), claimed)
+            wanted = None if len(claimed) >= budget else self._next(standings(self.study), claimed)
             if wanted is None:
-                return
+                if not self._others_train():
+                    return
+                stop.wait(_POLL)  # until they finish, or count as dead and leave their seed
+                continue
             trial = self._claim(*wanted)
             if self._is_mine(trial, budget):
                 self._train(trial)
             else:
                 self._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+
+    def _others_train(self) -> bool:
+        return bool(self.companion.get_trials(deepcopy=False, states=(TrialState.RUNNING,)))
 
     def _claim(self, number: int, index: int) -> FrozenTrial:
         """Begin a trial that carries its claim from the start: no other worker can miss it."""
@@ -239,9 +243,13 @@ class _FinalRace:
         before = sum(number < trial.number for number in claimed.values())
         return claimed[_key(trial)] == trial.number and before < budget
 
+    def _params(self, number: int) -> dict[str, Any]:
+        trials = self.study.get_trials(deepcopy=False)
+        return dict(next(trial.params for trial in trials if trial.number == number))
+
     def _train(self, trial: FrozenTrial) -> None:
         number, index = _key(trial)
-        fixed = FixedTrial(self.finished[number].params, number=number)
+        fixed = FixedTrial(self._params(number), number=number)
         try:
             with beating(self._storage, trial._trial_id, self.heartbeat):
                 record = self.score(fixed, self.seeds[index])

@@ -14,7 +14,7 @@ from threading import Event, Thread
 from typing import Any
 
 import optuna
-from optuna.exceptions import UpdateFinishedTrialError
+from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
 from optuna.storages import BaseStorage, InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
@@ -58,6 +58,8 @@ def _beat(storage: BaseStorage, trial_id: int, interval: float, stop: Event) -> 
             storage.set_trial_user_attr(trial_id, BEAT, time.time())
         except UpdateFinishedTrialError:
             return
+        except StorageInternalError:
+            continue  # a database that is away for a moment: the next beat will do
 
 
 def _abandon(storage: BaseStorage, trial_id: int, at: float) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from trueup.fields import expected_calibration_error as expected_calibration_error
     from trueup.fields import field_calibration as field_calibration
     from trueup.fields import field_calibration_error as field_calibration_error
+    from trueup.files import evaluate_files as evaluate_files
     from trueup.losses import Loss as Loss
     from trueup.splits import CrossFit as CrossFit
     from trueup.splits import HoldOut as HoldOut
@@ -46,6 +47,7 @@ _NAMES_OF = {
         "evaluate",
     ),
     "evaluation": ("Evaluation", "require_same_rows"),
+    "files": ("evaluate_files",),
     "field_cells": ("combine_fields",),
     "field_worst": ("FieldCells",),
     "fields": (

@@ -8,6 +8,7 @@ function, ``sum w sigmoid(l - c) - sum w y``. The root lies between ``min l - lo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log, log1p
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from trueup.errors import UndefinedMetricError
 FloatArray = NDArray[np.float64]
 
 _TOLERANCE = 1e-12
+_NEWTON_TOLERANCE = 1e-7  # |f''| <= 2 |f'| here, so a Newton step s leaves an error of s^2
 _MAX_STEPS = 200
 _NEWTON_CLASSES = 30
 
@@ -60,7 +62,9 @@ def solve_logit_shift(
     leaves the bracket is replaced by bisection. Where more than half of the labels are
     positive the mirrored problem is solved, so that no digit is lost in ``1 - mean``.
     """
-    base_rate = float(np.average(y_true, weights=weight))
+    base_rate = float(
+        y_true.sum() / len(y_true) if weight is None else weight @ y_true / weight.sum()
+    )
     if not 0.0 < base_rate < 1.0:
         raise UndefinedMetricError(
             f"y_true must hold both classes where the bias is fitted; got a mean of {base_rate:g}. "
@@ -75,29 +79,38 @@ def solve_logit_shift(
 def _safeguarded_newton(
     logit: FloatArray, base_rate: float, weight: FloatArray | None
 ) -> LogitShift:
-    target = np.log(base_rate) - np.log1p(-base_rate)
+    target = log(base_rate) - log1p(-base_rate)
     low, high = float(logit.min()) - target, float(logit.max()) - target
     c = min(max(0.0, low), high)
+    share = None if weight is None else weight / weight.sum()
     steps = 0
     while steps < _MAX_STEPS:
         steps += 1
         probability = expit(logit - c)
-        mean = float(np.average(probability, weights=weight))
-        slope = float(np.average(probability * (1.0 - probability), weights=weight))
+        mean, slope = _mean_and_slope(probability, share)
         low, high = (c, high) if mean > base_rate else (low, c)
-        proposal = _newton_proposal(c, mean, slope, target)
+        proposal, tolerance = _newton_proposal(c, mean, slope, target), _NEWTON_TOLERANCE
         if not low <= proposal <= high:
-            proposal = 0.5 * (low + high)
+            proposal, tolerance = 0.5 * (low + high), _TOLERANCE
         step, c = proposal - c, proposal
-        if abs(step) <= _TOLERANCE * max(1.0, abs(c)):
+        if abs(step) <= tolerance * max(1.0, abs(c)):
             break
     return LogitShift(c, steps)
+
+
+def _mean_and_slope(probability: FloatArray, share: FloatArray | None) -> tuple[float, float]:
+    """Return the means of p and of p (1 - p)."""
+    if share is None:
+        n = len(probability)
+        return float(probability.sum()) / n, float(probability @ (1.0 - probability)) / n
+    weighted = share * probability
+    return float(weighted.sum()), float(weighted @ (1.0 - probability))
 
 
 def _newton_proposal(c: float, mean: float, slope: float, target: float) -> float:
     if slope <= 0.0 or not 0.0 < mean < 1.0:
         return np.nan
-    miss = np.log(mean) - np.log1p(-mean) - target
+    miss = log(mean) - log1p(-mean) - target
     return float(c + miss * mean * (1.0 - mean) / slope)
 
 

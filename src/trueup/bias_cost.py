@@ -12,8 +12,9 @@ from scipy.stats import t as student_t
 
 from trueup.calibrated import evaluate
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.inputs import Rows, read_rows
+from trueup.inputs import read_rows
 from trueup.losses import FloatArray, Loss
+from trueup.rows import Rows
 
 _MEAN_OF: dict[str, Callable[[FloatArray], FloatArray]] = {
     "binary": lambda margin: np.asarray(expit(margin)),
@@ -126,7 +127,7 @@ def bias_cost_interval(
     value = evaluate(y_true, y_pred, loss=loss, y_logit=y_logit, **columns).bias_cost
     roots = _resampled_roots(rows, n_resamples, np.random.default_rng(random_state))
     tail = 0.5 * (1.0 - confidence_level)
-    low, high = np.quantile(roots, [tail, 1.0 - tail])
+    low, high = np.quantile(roots, [tail, 1.0 - tail], method="weibull")
     ends = sorted((float(low) ** 2, float(high) ** 2))
     return BiasCostInterval(
         value, 0.0 if low <= 0.0 <= high else ends[0], ends[1], confidence_level

@@ -6,18 +6,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
-from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.evaluation import BiasTerm, Evaluation, EvaluationSpec, StandardErrors
+from trueup._kernels import UInt64Array
+from trueup.errors import InvalidInputError
+from trueup.evaluation import Evaluation
 from trueup.fields import FieldCalibration, field_calibration
-from trueup.inputs import Rows, read_rows
-from trueup.losses import FloatArray, Loss
-from trueup.row_hash import rows_fingerprint
-from trueup.splits import CrossFit, Part, Split
+from trueup.inputs import read_rows, require_fields
+from trueup.losses import Loss
+from trueup.row_hash import rows_fingerprint, timed_ids
+from trueup.rows import Rows
+from trueup.scoring import Sample, score
+from trueup.splits import CrossFit, Split
+from trueup.summaries import summary_type
 
 _DEFAULT_SPLIT = CrossFit()
+_LONG = 1_000
 
 
 def evaluate(
@@ -32,6 +36,7 @@ def evaluate(
     times: Any = None,
     sample_weight: Any = None,
     fields: Mapping[str, Any] | None = None,
+    threads: int = 1,
 ) -> Evaluation:
     """Score predictions before and after the correction of one bias term.
 
@@ -59,6 +64,9 @@ def evaluate(
         Weights; for the metric, integer weights equal repeated rows exactly.
     fields : mapping of str to array-like of shape (n,), optional
         Columns over whose levels the calibration error is measured (probabilities only).
+
+    threads : int, default 1
+        Threads that share the work on long input; no thread waits in a spin.
 
     Returns
     -------
@@ -91,6 +99,26 @@ def evaluate(
     >>> round(result.vanilla, 4), round(result.calibrated, 4), round(result.bias_term, 4)
     (0.4165, 0.3777, 0.6189)
     """
+    if not isinstance(split, Split):
+        raise InvalidInputError(
+            f"split must be a Split; got {split!r}. "
+            "Pass CrossFit(), HoldOut(), Rolling(period) or InSample()."
+        )
+    kind = summary_type(loss)
+    is_long = split.n_groups is not None and _is_long(y_true, split.n_groups)
+    is_one_column = _is_one_column(y_pred if y_logit is None else y_logit)
+    if kind is not None and is_long and is_one_column and fields is None:  # fields need the rows
+        summary = kind(split)
+        summary.update(
+            y_true,
+            y_pred,
+            y_logit=y_logit,
+            labels=labels,
+            row_id=row_id,
+            sample_weight=sample_weight,
+            threads=threads,
+        )
+        return summary.compute()
     rows = read_rows(
         y_true,
         y_pred,
@@ -101,31 +129,11 @@ def evaluate(
         times=times,
         sample_weight=sample_weight,
     )
-    if not isinstance(split, Split):
-        raise InvalidInputError(
-            f"split must be a Split; got {split!r}. "
-            "Pass CrossFit(), HoldOut(), Rolling(period) or InSample()."
-        )
-    groups = split.groups(rows.row_id, rows.times)
-    parts = tuple(split.parts(int(groups.max()) + 1))
-    biases = tuple(_fit_bias(rows, np.isin(groups, part.fitted_on), split) for part in parts)
-    scored, corrected = _score(rows, groups, parts, biases)
-    vanilla = rows.loss.values(rows.y_true, rows.margin)
-    return Evaluation(
-        vanilla=_mean(vanilla, rows.weight),
-        calibrated=_mean(corrected[scored], _take(rows.weight, scored)),
-        vanilla_on_scored_rows=_mean(vanilla[scored], _take(rows.weight, scored)),
-        bias_term=_plain(rows.loss.fit_bias(rows.y_true, rows.margin, rows.weight)),
-        fold_bias_terms=tuple(_plain(bias) for bias in biases),
-        standard_errors=StandardErrors(
-            vanilla=_standard_error(vanilla, rows.weight),
-            calibrated=_standard_error(corrected[scored], _take(rows.weight, scored)),
-        ),
-        fields={} if fields is None else _field_calibrations(rows, fields),
-        n=len(rows.y_true),
-        n_scored=int(scored.sum()),
-        fingerprint=f"{rows_fingerprint(rows.row_id, rows.y_true, rows.weight):032x}:{split!r}",
-        spec=EvaluationSpec(rows.loss.name, repr(split), _n_classes(rows)),
+    return score(
+        _sample(rows, split),
+        split,
+        rows_fingerprint(_identities(rows, split), rows.y_true, rows.weight),
+        {} if fields is None else _field_calibrations(rows, fields),
     )
 
 
@@ -191,93 +199,41 @@ def calibrated_poisson_deviance(y_true: Any, y_pred: Any, **options: Any) -> flo
     return evaluate(y_true, y_pred, loss="poisson_deviance", **options).calibrated
 
 
-def _fit_bias(rows: Rows, in_bias: NDArray[np.bool_], split: Split) -> FloatArray:
-    if rows.weight is not None:
-        in_bias = in_bias & (rows.weight > 0.0)  # a row of weight zero is a row that is not there
-    y_true, weight = rows.y_true[in_bias], _take(rows.weight, in_bias)
-    _require_classes(y_true, rows, split)
-    return rows.loss.fit_bias(y_true, rows.margin[in_bias], weight)
+def _is_long(y_true: Any, n_groups: int) -> bool:
+    """Tell whether a summary costs less than passes over all rows; memory is bounded by it too."""
+    return hasattr(y_true, "__len__") and len(y_true) > _LONG * n_groups
 
 
-def _require_classes(y_true: FloatArray, rows: Rows, split: Split) -> None:
-    """Refuse bias rows in which a class is missing or too rare for its bias to mean something."""
-    if rows.loss.task in ("binary", "multiclass"):
-        n_classes = 2 if rows.loss.task == "binary" else rows.margin.shape[1]
-        counts = np.bincount(y_true.astype(np.intp), minlength=n_classes)
-        rarest = int(counts.argmin())
-        if counts[rarest] < split.min_class_count:
-            raise UndefinedMetricError(
-                f"y_true must hold at least {split.min_class_count} rows of each class where "
-                f"{split!r} fits the bias; got {counts[rarest]} of class {rarest}. "
-                "Use more rows, or split=InSample() if all rows together hold enough."
-            )
-    elif len(y_true) == 0:
-        raise UndefinedMetricError(
-            f"split must leave rows to fit the bias on; got none with {split!r}. "
-            "Use more rows or split=InSample()."
-        )
+def _identities(rows: Rows, split: Split) -> UInt64Array:
+    """Return what tells rows apart: with a split by time, their times too."""
+    if split.n_groups is not None or rows.times is None:
+        return rows.row_id
+    return timed_ids(rows.row_id, rows.times)
 
 
-def _score(
-    rows: Rows, groups: NDArray[np.intp], parts: tuple[Part, ...], biases: tuple[FloatArray, ...]
-) -> tuple[NDArray[np.bool_], FloatArray]:
-    """Return which rows are scored, and the corrected loss of each of those."""
-    scored = np.zeros(len(groups), dtype=bool)
-    corrected = np.zeros(len(groups))
-    for part, bias in zip(parts, biases, strict=True):
-        mine = groups == part.scored
-        scored |= mine
-        corrected[mine] = rows.loss.values(
-            rows.y_true[mine], rows.loss.correct(rows.margin[mine], bias)
-        )
-    if not np.any(scored if rows.weight is None else rows.weight[scored]):
-        raise UndefinedMetricError(
-            "split must leave rows to score; got none. Use more rows or split=InSample()."
-        )
-    return scored, corrected
+def _is_one_column(predictions: Any) -> bool:
+    """Tell whether an array holds one prediction a row, or the two columns of two classes."""
+    shape: tuple[int, ...] = getattr(predictions, "shape", ())
+    return len(shape) == 1 or (len(shape) == 2 and shape[1] <= 2)
 
 
-def _mean(values: FloatArray, weight: FloatArray | None) -> float:
-    return float(np.average(values, weights=weight))
-
-
-def _standard_error(values: FloatArray, weight: FloatArray | None) -> float:
-    """Return the linearised standard error of a (weighted) mean; nan for a single row."""
-    weight = np.ones(len(values)) if weight is None else weight
-    n = int(np.count_nonzero(weight))
-    if n < 2:
-        return float("nan")
-    residual = weight * (values - np.average(values, weights=weight))
-    return float(np.sqrt(residual @ residual * n / (n - 1)) / weight.sum())
-
-
-def _take(weight: FloatArray | None, mask: NDArray[np.bool_]) -> FloatArray | None:
-    return None if weight is None else weight[mask]
-
-
-def _plain(bias: FloatArray) -> BiasTerm:
-    return float(bias) if bias.ndim == 0 else tuple(float(term) for term in bias)
-
-
-def _n_classes(rows: Rows) -> int | None:
-    return {"binary": 2, "multiclass": _n_columns(rows)}.get(rows.loss.task)
-
-
-def _n_columns(rows: Rows) -> int:
-    return rows.margin.shape[1] if rows.margin.ndim == 2 else 1
+def _sample(rows: Rows, split: Split) -> Sample:
+    groups = split.groups(rows.row_id, rows.times)
+    n_groups = split.n_groups or int(groups.max()) + 1
+    return Sample(
+        loss=rows.loss,
+        y_true=rows.y_true,
+        margin=rows.margin,
+        weight=rows.weight,
+        squared_weight=None if rows.weight is None else rows.weight**2,
+        group=groups,
+        row_counts=np.bincount(groups, minlength=n_groups),
+        support=rows.support(groups, n_groups),
+    )
 
 
 def _field_calibrations(rows: Rows, fields: Mapping[str, Any]) -> dict[str, FieldCalibration]:
-    if not hasattr(fields, "items"):
-        raise InvalidInputError(
-            f"fields must be a mapping of name to column; got {type(fields).__name__}. "
-            "Pass a dict or a data frame."
-        )
-    if rows.loss.task != "binary":
-        raise InvalidInputError(
-            f"fields must go with a loss of binary probabilities; got loss {rows.loss.name!r}. "
-            "Drop fields."
-        )
+    require_fields(fields, rows.loss)
     return {
         name: field_calibration(
             rows.y_true, expit(rows.margin), values, sample_weight=rows.weight, name=name

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from trueup._kernels import UInt64Array
 from trueup.losses import FloatArray, Loss
-from trueup.row_hash import UInt64Array
 from trueup.splits import Split
 
 _N = 400

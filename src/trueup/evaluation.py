@@ -10,6 +10,7 @@ from trueup.errors import StateMismatchError
 
 if TYPE_CHECKING:
     from trueup.fields import FieldCalibration
+    from trueup.summaries.field import FieldErrors
 
 BiasTerm = float | tuple[float, ...]
 
@@ -66,7 +67,7 @@ class Evaluation:
     bias_term: BiasTerm
     fold_bias_terms: tuple[BiasTerm, ...]
     standard_errors: StandardErrors
-    fields: Mapping[str, FieldCalibration]
+    fields: Mapping[str, FieldCalibration | FieldErrors]
     n: int
     n_scored: int
     fingerprint: str

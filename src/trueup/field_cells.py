@@ -58,8 +58,24 @@ def read_levels(field: Any, name: str, n_quantiles: int = 20) -> Levels:
         values = np.array([MISSING if _is_missing(v) else str(v) for v in values.tolist()])
     if values.dtype.kind == "f" and (np.mod(values[np.isfinite(values)], 1.0) != 0.0).any():
         return _quantile_levels(values, n_quantiles)
+    if _are_codes(values):
+        return _dense(values)
     levels, codes = np.unique(values, return_inverse=True)
     return Levels(codes, tuple(_level_name(level) for level in levels.tolist()))
+
+
+def _are_codes(values: NDArray[Any]) -> bool:
+    """Tell whether values are integers that can be counted in a table, which saves a sort."""
+    if values.dtype.kind not in "iu" or len(values) == 0:
+        return False
+    return bool(values.min() >= 0 and values.max() <= len(values))
+
+
+def _dense(values: NDArray[Any]) -> Levels:
+    present = np.bincount(values) > 0
+    levels = np.flatnonzero(present)
+    codes = values if len(levels) == len(present) else (np.cumsum(present) - 1)[values]
+    return Levels(codes.astype(np.intp, copy=False), tuple(map(str, levels.tolist())))
 
 
 def combine_fields(first: Any, second: Any) -> NDArray[np.str_]:

@@ -28,14 +28,19 @@ def mean_absolute_deviation(cells: Cells) -> FloatArray:
     For the binomial, ``E|X - mu| = 2 mu (P(X <= m) - P(X' <= m - 1))`` with m = floor(mu) and X'
     of one trial less, which is De Moivre's formula.
     """
-    mean, trials, chance = _matched_binomial(cells)
-    at_most = np.floor(mean)
-    below = _at_most(at_most, trials, chance) - _at_most(at_most - 1.0, trials - 1.0, chance)
-    deviation = 2.0 * mean * below
+    deviation = binomial_deviation(cells.proba_sum, cells.sums(cells.y_proba**2))
     small, mass = _small_cells(cells)
-    distance = np.abs(np.arange(_EXACT_ROWS + 1) - mean[small, None])
+    distance = np.abs(np.arange(_EXACT_ROWS + 1) - cells.proba_sum[small, None])
     deviation[small] = (mass * distance).sum(axis=1)
     return np.where(cells.variance > 0.0, deviation, 0.0)
+
+
+def binomial_deviation(mean: FloatArray, square: FloatArray) -> FloatArray:
+    """Return ``E|X - mean|`` of the binomials that match the sums of p and of p^2 of cells."""
+    trials, chance = _matched_binomial(mean, square)
+    at_most = np.floor(mean)
+    below = _at_most(at_most, trials, chance) - _at_most(at_most - 1.0, trials - 1.0, chance)
+    return np.asarray(2.0 * mean * below)
 
 
 def two_sided_p_values(cells: Cells) -> FloatArray:
@@ -101,13 +106,12 @@ def _tilted(cells: Cells, tilt: FloatArray) -> tuple[FloatArray, FloatArray]:
     return cells.sums(shifted), cells.sums(shifted * (1.0 - shifted))
 
 
-def _matched_binomial(cells: Cells) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return mean, trials and chance of the binomial with each cell's mean and variance."""
-    mean, square = cells.proba_sum, cells.sums(cells.y_proba**2)
+def _matched_binomial(mean: FloatArray, square: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return trials and chance of the binomial with each cell's mean and variance."""
     with np.errstate(divide="ignore", invalid="ignore"):
         chance = np.where(mean > 0.0, square / mean, 0.5)
         trials = np.where(mean > 0.0, mean / chance, 1.0)
-    return mean, trials, chance
+    return trials, chance
 
 
 def _at_most(k: FloatArray, trials: FloatArray, chance: FloatArray) -> FloatArray:

@@ -123,7 +123,7 @@ def _n_draws(n: int) -> int:
 
 def _central(values: FloatArray) -> tuple[float, float]:
     tail = 0.5 * (1.0 - _CONFIDENCE)
-    low, high = np.quantile(values, [tail, 1.0 - tail])
+    low, high = np.quantile(values, [tail, 1.0 - tail], method="weibull")
     return float(low), float(high)
 
 

@@ -6,50 +6,21 @@ ways is an error that says how to say it.
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from numbers import Number
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.errors import InvalidInputError, TrueupWarning, UndefinedMetricError
+from trueup._kernels import UInt64Array
+from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.losses import EPS, FloatArray, Loss, SoftmaxLogLoss, get_loss
-from trueup.row_hash import UInt64Array, row_ids
+from trueup.notices import SATURATING_LOGIT, Notices, Place
+from trueup.row_hash import row_ids
+from trueup.rows import Rows
 
-_SATURATING_LOGIT = {np.dtype(np.float32): 16.6, np.dtype(np.float16): 7.6}
 _ROW_SUM_TOLERANCE = 1e-5  # float32 softmax outputs are off by about 1e-7 for each class
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Checked validation rows.
-
-    Attributes
-    ----------
-    loss : Loss
-        The loss that fits the predictions.
-    y_true : float array of shape (n,)
-        Labels: 0/1, class indices, targets or counts.
-    margin : float array of shape (n,) or (n, k)
-        Predictions on the scale on which the bias acts.
-    weight : float array of shape (n,) or None
-        Sample weights.
-    row_id : uint64 array of shape (n,)
-        Identity of each row.
-    times : array of shape (n,) or None
-        Time of each row.
-    """
-
-    loss: Loss
-    y_true: FloatArray
-    margin: FloatArray
-    weight: FloatArray | None
-    row_id: UInt64Array
-    times: NDArray[Any] | None
 
 
 def read_rows(
@@ -62,8 +33,12 @@ def read_rows(
     row_id: Any = None,
     times: Any = None,
     sample_weight: Any = None,
+    place: Place | None = None,
 ) -> Rows:
     """Check the arguments of ``evaluate`` and bring them into one form.
+
+    With a ``place`` the rows are a block of a larger call: its weights may all be zero, and the
+    notices are collected for one warning.
 
     Raises
     ------
@@ -88,19 +63,23 @@ def read_rows(
             f"{name} must have as many rows as y_true ({n}); got {len(prediction)}. "
             "Pass the prediction of each row."
         )
+    notices = Notices() if place is None else place.notices
     margin = (
-        chosen.link(_check_prediction(prediction, chosen))
+        chosen.link(_check_prediction(prediction, chosen, notices))
         if y_logit is None
         else _check_logit(prediction, chosen)
     )
-    return Rows(
+    rows = Rows(
         loss=chosen,
         y_true=_read_labels(raw_labels, chosen, labels, n_classes=_n_columns(prediction)),
         margin=np.ascontiguousarray(margin),
-        weight=read_weight(sample_weight, n),
-        row_id=row_ids(None if row_id is None else column(row_id, "row_id"), n),
+        weight=read_weight(sample_weight, n, may_be_zero=place is not None),
+        row_id=_read_ids(row_id, n, 0 if place is None else place.first_row),
         times=None if times is None else _read_times(times, n),
     )
+    if place is None:
+        notices.warn()
+    return rows
 
 
 def column(values: Any, name: str) -> NDArray[Any]:
@@ -111,7 +90,7 @@ def column(values: Any, name: str) -> NDArray[Any]:
     InvalidInputError
         If the values have another number of dimensions; (n, 1) is taken as (n,).
     """
-    array = _as_array(values, name)
+    array = as_array(values, name)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -121,7 +100,7 @@ def column(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def read_weight(sample_weight: Any, n: int) -> FloatArray | None:
+def read_weight(sample_weight: Any, n: int, *, may_be_zero: bool = False) -> FloatArray | None:
     """Return weights of shape (n,), checked to be finite, not negative and not all zero."""
     if sample_weight is None:
         return None
@@ -132,7 +111,7 @@ def read_weight(sample_weight: Any, n: int) -> FloatArray | None:
             "Pass one weight for each row."
         )
     _refuse(weight < 0.0, weight, "sample_weight must not be negative", "Drop or fix the weights.")
-    if not weight.any():
+    if not may_be_zero and not weight.any():
         raise InvalidInputError(
             "sample_weight must hold a positive weight; got zeros only. Drop the argument."
         )
@@ -141,7 +120,7 @@ def read_weight(sample_weight: Any, n: int) -> FloatArray | None:
 
 def read_probabilities(y_proba: Any) -> FloatArray:
     """Return the probability of the positive class, shape (n,), checked to be in [0, 1]."""
-    return _check_binary(_floats(_as_array(y_proba, "y_proba"), "y_proba"), "y_proba")
+    return _check_binary(_floats(as_array(y_proba, "y_proba"), "y_proba"), "y_proba")
 
 
 def read_binary_labels(y_true: Any, labels: Sequence[Any] | None = None) -> FloatArray:
@@ -149,7 +128,8 @@ def read_binary_labels(y_true: Any, labels: Sequence[Any] | None = None) -> Floa
     return _binary_labels(column(y_true, "y_true"), labels)
 
 
-def _as_array(values: Any, name: str) -> NDArray[Any]:
+def as_array(values: Any, name: str) -> NDArray[Any]:
+    """Return an array from a numpy, pandas, polars or torch object, not copied if possible."""
     if hasattr(values, "detach"):  # a torch tensor, perhaps on a GPU or with a gradient
         values = values.detach().cpu()
         values = values.float() if str(values.dtype) == "torch.bfloat16" else values
@@ -173,8 +153,14 @@ def _floats(array: NDArray[Any], name: str) -> FloatArray:
             f"{name} must be numbers; got dtype {array.dtype}. Convert the column to floats."
         )
     floats = array.astype(np.float64, copy=False)
-    _refuse(~np.isfinite(floats), floats, f"{name} must be finite", "Drop or fix the row.")
+    if array.dtype.kind not in "iub" and not _all_finite(floats):
+        _refuse(~np.isfinite(floats), floats, f"{name} must be finite", "Drop or fix the row.")
     return floats
+
+
+def _all_finite(floats: FloatArray) -> bool:
+    """Tell by the extremes, which cost less than a mask of all values; NaN is passed on by both."""
+    return floats.size == 0 or bool(np.isfinite(floats.min()) and np.isfinite(floats.max()))
 
 
 def _refuse(bad: NDArray[np.bool_], values: NDArray[Any], rule: str, fix: str) -> None:
@@ -192,7 +178,7 @@ def _read_prediction(y_pred: Any, y_logit: Any) -> NDArray[Any]:
             "Pass exactly one of the two."
         )
     name, values = ("y_pred", y_pred) if y_logit is None else ("y_logit", y_logit)
-    array = _as_array(values, name)
+    array = as_array(values, name)
     if array.ndim not in (1, 2):
         raise InvalidInputError(
             f"{name} must have one or two dimensions; got shape {array.shape}. "
@@ -201,25 +187,21 @@ def _read_prediction(y_pred: Any, y_logit: Any) -> NDArray[Any]:
     return array
 
 
-def _warn_of_saturation(array: NDArray[Any]) -> None:
-    saturated = int(((array == 1.0).any(axis=1) if array.ndim == 2 else array == 1.0).sum())
-    if saturated and array.dtype in _SATURATING_LOGIT:
-        warnings.warn(
-            f"{saturated} {array.dtype} predictions are exactly 1.0: {array.dtype} probabilities "
-            f"saturate at a logit of {_SATURATING_LOGIT[array.dtype]}. "
-            "Pass y_logit, or float64 probabilities.",
-            TrueupWarning,
-            stacklevel=_caller_level(),
-        )
+def _notice_saturation(array: NDArray[Any], notices: Notices) -> None:
+    if array.dtype in SATURATING_LOGIT and array.max() == 1.0:
+        at_one = (array == 1.0).any(axis=1) if array.ndim == 2 else array == 1.0
+        notices.add(Notices(int(at_one.sum()), array.dtype))
 
 
-def _check_prediction(array: NDArray[Any], loss: Loss) -> FloatArray:
+def _check_prediction(array: NDArray[Any], loss: Loss, notices: Notices) -> FloatArray:
+    if loss.task == "binary" and _are_certainly_probabilities(array):
+        return array.astype(np.float64, copy=False)
     prediction = _floats(array, "y_pred")
     if loss.task in ("binary", "multiclass"):
         check = _check_binary if loss.task == "binary" else _check_row_sums
         prediction = check(prediction, "y_pred")
-        _warn_of_saturation(array)
-        _warn_of_clipping(prediction)
+        _notice_saturation(array, notices)
+        _notice_clipping(prediction, notices)
         return prediction
     prediction = column(prediction, "y_pred")
     if loss.task == "counts":
@@ -229,26 +211,30 @@ def _check_prediction(array: NDArray[Any], loss: Loss) -> FloatArray:
     return prediction
 
 
+def _are_certainly_probabilities(array: NDArray[Any]) -> bool:
+    """Tell by the extremes alone that there is nothing to refuse or to notice; NaN fails too."""
+    if array.ndim != 1 or array.dtype.kind != "f":
+        return False
+    return float(array.min()) >= EPS and float(array.max()) <= 1.0 - EPS
+
+
 def _check_binary(probability: FloatArray, name: str) -> FloatArray:
     if probability.ndim == 2 and probability.shape[1] == 2:
         return _check_row_sums(probability, name)[:, 1]
     probability = column(probability, name)
-    _refuse(
-        (probability < 0.0) | (probability > 1.0),
-        probability,
-        f"{name} must be in [0, 1]",
-        "Pass probabilities, or log-odds as y_logit.",
-    )
+    _refuse_outside_unit(probability, name, "log-odds")
     return probability
 
 
+def _refuse_outside_unit(probability: FloatArray, name: str, scale: str) -> None:
+    if probability.size and (probability.min() < 0.0 or probability.max() > 1.0):
+        outside = (probability < 0.0) | (probability > 1.0)
+        fix = f"Pass probabilities, or {scale} as y_logit."
+        _refuse(outside, probability, f"{name} must be in [0, 1]", fix)
+
+
 def _check_row_sums(probability: FloatArray, name: str) -> FloatArray:
-    _refuse(
-        (probability < 0.0) | (probability > 1.0),
-        probability,
-        f"{name} must be in [0, 1]",
-        "Pass probabilities, or logits as y_logit.",
-    )
+    _refuse_outside_unit(probability, name, "logits")
     total = probability.sum(axis=1)
     _refuse(
         np.abs(total - 1.0) > _ROW_SUM_TOLERANCE,
@@ -259,16 +245,11 @@ def _check_row_sums(probability: FloatArray, name: str) -> FloatArray:
     return probability
 
 
-def _warn_of_clipping(probability: FloatArray) -> None:
-    certain = (probability < EPS) | (probability > 1.0 - EPS)
-    n_clipped = int((certain.any(axis=1) if certain.ndim == 2 else certain).sum())
-    if n_clipped:
-        warnings.warn(
-            f"{n_clipped} predictions are 0 or 1, or closer to it than float64's eps; "
-            "the logarithm is clipped at eps.",
-            TrueupWarning,
-            stacklevel=_caller_level(),
-        )
+def _notice_clipping(probability: FloatArray, notices: Notices) -> None:
+    if probability.min() < EPS or probability.max() > 1.0 - EPS:
+        certain = (probability < EPS) | (probability > 1.0 - EPS)
+        rows = certain.any(axis=1) if certain.ndim == 2 else certain
+        notices.add(Notices(n_clipped=int(np.count_nonzero(rows))))
 
 
 def _check_logit(array: NDArray[Any], loss: Loss) -> FloatArray:
@@ -319,13 +300,11 @@ def _binary_labels(raw: NDArray[Any], labels: Sequence[Any] | None) -> FloatArra
             f"y_true must be 0 and 1, or labels must name the classes; got dtype {raw.dtype}. "
             "Pass labels=[negative, positive]."
         )
-    floats = _floats(raw, "y_true")
-    _refuse(
-        (floats != 0.0) & (floats != 1.0),
-        floats,
-        "y_true must be 0 or 1",
-        "Pass labels=[negative, positive] for other names.",
-    )
+    floats = raw.astype(np.float64, copy=False)
+    valid = (floats == 0.0) | (floats == 1.0)
+    if not valid.all():
+        fix = "Pass labels=[negative, positive] for other names."
+        _refuse(~valid, _floats(raw, "y_true"), "y_true must be 0 or 1", fix)
     return floats
 
 
@@ -351,6 +330,12 @@ def _class_indices(raw: NDArray[Any], labels: Sequence[Any] | None, n_classes: i
     return index.astype(np.float64)
 
 
+def _read_ids(row_id: Any, n: int, first_row: int) -> UInt64Array:
+    if row_id is None:
+        return row_ids(None, n) + np.uint64(first_row)
+    return row_ids(column(row_id, "row_id"), n)
+
+
 def _read_times(times: Any, n: int) -> NDArray[Any]:
     array = column(times, "times")
     if array.dtype.kind not in "fiuM":
@@ -366,13 +351,15 @@ def _read_times(times: Any, n: int) -> NDArray[Any]:
     return array
 
 
-def _caller_level() -> int:
-    """Return the stack level of the first frame outside of trueup and its plugins."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-def _is_ours(module: str) -> bool:
-    return module.startswith(("trueup.", "trueup_"))
+def require_fields(fields: Any, loss: Loss) -> None:
+    """Refuse fields that are no mapping, or that go with a loss without probabilities."""
+    if not hasattr(fields, "items"):
+        raise InvalidInputError(
+            f"fields must be a mapping of name to column; got {type(fields).__name__}. "
+            "Pass a dict or a data frame."
+        )
+    if loss.task != "binary":
+        raise InvalidInputError(
+            f"fields must go with a loss of binary probabilities; got loss {loss.name!r}. "
+            "Drop fields."
+        )

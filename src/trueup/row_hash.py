@@ -12,18 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup._kernels import UInt64Array, engine
+from trueup._kernels.words import splitmix64
 from trueup.errors import InvalidInputError
 
-UInt64Array = NDArray[np.uint64]
 _MASK = (1 << 64) - 1
-
-
-def splitmix64(x: UInt64Array) -> UInt64Array:
-    """Mix the bits of each integer (Steele, Lea and Flood 2014), modulo 2^64."""
-    z = x + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+FINGERPRINT_MODULUS = 1 << 128
 
 
 def salted_hash(row_id: UInt64Array, salt: int) -> UInt64Array:
@@ -69,20 +63,21 @@ def _hash_strings(ids: NDArray[Any]) -> UInt64Array:
     return np.fromiter((digest(str(value)) for value in ids), dtype=np.uint64, count=len(ids))
 
 
+def timed_ids(row_id: UInt64Array, times: NDArray[Any]) -> UInt64Array:
+    """Return ids that tell rows of other times apart, for a split that goes by time."""
+    if times.dtype.kind == "M":
+        times = times.astype("datetime64[us]").astype(np.int64)
+    moment = times.astype(np.float64) + 0.0  # turns -0.0 into 0.0
+    return splitmix64(row_id ^ splitmix64(moment.view(np.uint64)))
+
+
 def rows_fingerprint(
     row_id: UInt64Array, label: NDArray[np.float64], weight: NDArray[np.float64] | None
 ) -> int:
     """Return the sum modulo 2^128 of the hash of each row's (id, label, weight).
 
     The sum does not depend on the order, and sums over parts add up to the sum over the whole.
+    Weights of 1 count as no weights.
     """
-    low = splitmix64(splitmix64(row_id) ^ _bits(label))
-    if weight is not None:
-        low = splitmix64(low ^ _bits(weight))
-    high = splitmix64(low)
-    low_sum = (int((low >> np.uint64(32)).sum()) << 32) + int((low & np.uint64(0xFFFFFFFF)).sum())
-    return ((int(high.sum()) << 64) + low_sum) % (1 << 128)
-
-
-def _bits(values: NDArray[np.float64]) -> UInt64Array:
-    return (values + 0.0).view(np.uint64)  # + 0.0 turns -0.0 into 0.0: equal numbers, equal bits
+    low, high = engine(len(row_id)).hash_sums(row_id, label, weight)
+    return (low + (high << 64)) % FINGERPRINT_MODULUS

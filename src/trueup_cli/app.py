@@ -20,8 +20,11 @@ class _Entry(NamedTuple):
 
 COMMANDS = {
     "backfill": _Entry("backfill", "Log the metrics of predictions stored in finished runs."),
+    "calibrate": _Entry("calibrate", "Compare calibrators on a model's predictions, and fit one."),
     "compare": _Entry("compare", "Decide whether one pipeline beats another, over seeds."),
     "evaluate": _Entry("evaluate", "Score the predictions of files, vanilla and calibrated."),
+    "monitor": _Entry("monitor", "Estimate the error of registered models before labels arrive."),
+    "tune": _Entry("tune", "Tune hyper-parameters on the calibrated metric, over seeds."),
 }
 
 

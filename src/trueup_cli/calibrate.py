@@ -34,8 +34,8 @@ class BadInput(click.ClickException):
 
 @click.command("calibrate")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--y-true", default="y_true", show_default=True, help="Column of the labels 0 and 1.")
-@click.option("--y-proba", default="y_proba", show_default=True, help="Column of P(label 1).")
+@click.option("--target", required=True, help="Column of the labels 0 and 1.")
+@click.option("--proba", required=True, help="Column of P(label 1).")
 @click.option("--field", "fields", multiple=True, help="Column of a field; may be given again.")
 @click.option("--time", "time", default=None, help="Column that orders the rows.")
 @click.option(
@@ -74,7 +74,7 @@ def _read(file: Path, options: dict[str, Any]) -> pd.DataFrame:
 
     read = pd.read_csv if file.suffix in (".csv", ".gz") else pd.read_parquet
     frame: pd.DataFrame = read(file)
-    wanted = [options["y_true"], options["y_proba"], *options["fields"], options["time"]]
+    wanted = [options["target"], options["proba"], *options["fields"], options["time"]]
     for name in filter(None, wanted):
         if name not in frame.columns:
             raise BadInput(f"{name!r} must be a column of {file.name}; got {list(frame.columns)}.")
@@ -90,7 +90,7 @@ def _fit(frame: pd.DataFrame, options: dict[str, Any]) -> None:
         calibrator = trueup.calibrators.Guarded(calibrator)
         more = {"times": frame[options["time"]]} if options["time"] else {}
     fields = {name: frame[name] for name in options["fields"]}
-    calibrator.fit(frame[options["y_proba"]], frame[options["y_true"]], fields=fields, **more)
+    calibrator.fit(frame[options["proba"]], frame[options["target"]], fields=fields, **more)
     click.echo(_report(getattr(calibrator, "decision_", None), options["calibrator"]))
     if options["output"] is not None:
         calibrator.save(options["output"])
@@ -113,8 +113,8 @@ def _compare(frame: pd.DataFrame, options: dict[str, Any]) -> None:
     if not options["fields"]:
         raise BadInput("--field must be given with --compare; got none. Name the sensitive field.")
     table = compare_calibrators(
-        frame[options["y_true"]],
-        frame[options["y_proba"]],
+        frame[options["target"]],
+        frame[options["proba"]],
         {name: frame[name] for name in options["fields"]},
         field=options["fields"][0],
         times=frame[options["time"]] if options["time"] else None,

@@ -80,7 +80,7 @@ def _arguments(files: Sequence[str], options: Mapping[str, Any]) -> dict[str, An
         "split": parse_split(options["split_text"]),
         "labels": _typed(options["labels"], y_true),
         **{name: columns[column] for name, column in wanted.items()},
-        "fields": {name: columns[name] for name in options["fields"]},
+        "fields": {name: columns[name] for name in options["fields"]} or None,
     }
 
 

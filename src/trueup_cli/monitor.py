@@ -59,31 +59,67 @@ def monitor() -> None:
     help="Whether the model has seen the rows.",
 )
 @click.option("--row-id", default=None, help="Column that identifies a row, to join late labels.")
+@click.option("--all-missing", is_flag=True, help="Every version of models:/NAME without a check.")
 @_monitored
-def init(model_uri: str, reference: str, **options: Any) -> None:
+def init(model_uri: str, reference: str, all_missing: bool, **options: Any) -> None:
     """Train and register the check of a model version."""
     from trueup_mlflow import monitor as monitoring
+    from trueup_mlflow.monitor_batches import init_missing
 
-    click.echo(monitoring.init(model_uri, reference, **options))
+    if all_missing:
+        name = model_uri.removeprefix("models:/").split("/")[0]
+        for uri in init_missing(name, reference, **options):
+            click.echo(uri)
+    else:
+        click.echo(monitoring.init(model_uri, reference, **options))
 
 
 @monitor.command("run")
 @_MODEL
 @click.option("--batch", required=True, help="Rows without labels: .parquet, .csv or .csv.gz.")
 @click.option("--at", default=None, help="Time of the batch as an ISO date; now by default.")
-@click.option("--json", "as_json", is_flag=True, help="Print the estimate as JSON.")
+@click.option("--time-column", default=None, help="Split the file by the times of this column.")
+@click.option(
+    "--period",
+    type=click.Choice(["day", "week", "month"]),
+    default="month",
+    show_default=True,
+    help="Calendar period of a batch with --time-column.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print each estimate as a line of JSON.")
 @_monitored
-def run(model_uri: str, batch: str, at: str | None, as_json: bool) -> None:
-    """Estimate the error on one batch and log it; exit 3 if it is not to be trusted."""
+def run(
+    model_uri: str, batch: str, at: str | None, time_column: str | None, period: Any, as_json: bool
+) -> None:
+    """Estimate the error on a batch and log it; exit 3 if one is not to be trusted."""
     from trueup_mlflow import monitor as monitoring
+    from trueup_mlflow.monitor_batches import estimate_periods
 
-    estimate = monitoring.estimate(model_uri, batch, at=at)
-    if as_json:
-        click.echo(json.dumps(estimate.to_dict()))
+    if time_column is None:
+        found = [("", monitoring.estimate(model_uri, batch, at=at))]
     else:
-        click.echo(_sentence(estimate.to_dict()))
-    if not estimate.trusted:
+        found = estimate_periods(model_uri, batch, time_column=time_column, period=period)
+    for name, estimate in found:
+        values = estimate.to_dict()
+        line = json.dumps({"period": name, **values}) if as_json else _sentence(values)
+        click.echo(line if as_json or not name else f"{name} {line}")
+    if not all(estimate.trusted for _, estimate in found):
         raise click.exceptions.Exit(NOT_TRUSTED)
+
+
+@monitor.command("watch")
+@_MODEL
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--seconds", type=float, default=10.0, show_default=True, help="Pause between looks.")
+@click.option("--once", is_flag=True, help="Stop when the folder holds no more files.")
+@_monitored
+def watch(model_uri: str, folder: Path, seconds: float, once: bool) -> None:
+    """Estimate the error on files as they come in FOLDER; they move to done/ or rejected/."""
+    from trueup_mlflow.monitor_batches import watch as watching
+
+    for path, outcome in watching(model_uri, folder, seconds=seconds, once=once):
+        told = str(outcome) if isinstance(outcome, TrueupError) else _sentence(outcome.to_dict())
+        click.echo(f"{path.name} {told}")
 
 
 @monitor.command("realize")

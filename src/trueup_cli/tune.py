@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trueup.errors import TrueupError
-from trueup_cli.compare import BadInput
+from trueup_cli.failures import BadInput, one_line_failures
 
 if TYPE_CHECKING:
     from trueup_cli.tune_run import TunePlan
@@ -28,11 +27,11 @@ class _DefaultsToRun(click.Group):
 
 @click.group("tune", cls=_DefaultsToRun)
 def tune() -> None:
-    r"""Tune hyper-parameters on the calibrated metric, over seeds.
+    """Tune hyper-parameters on the calibrated metric, over seeds.
 
-    \b
-    trueup tune script.py:train --space space.yaml   runs a study
-    trueup tune report                               shows one
+    "trueup tune script.py:train --space space.yaml" runs a study.
+
+    "trueup tune report" shows one.
     """
 
 
@@ -89,11 +88,10 @@ def run(context: click.Context, /, **options: Any) -> None:
             "--workers must be 1 with SQLite; got more. Use a journal file for --storage."
         )
     try:
-        plan = _plan(options)
-        _run(plan, workers, resume)
-        _conclude(plan, *logging)
-    except TrueupError as error:
-        raise BadInput(str(error)) from error
+        with one_line_failures():
+            plan = _plan(options)
+            _run(plan, workers, resume)
+            _conclude(plan, *logging)
     except KeyboardInterrupt:
         click.echo("Interrupted; the study is kept. Go on with --resume.", err=True)
         context.exit(_INTERRUPTED)
@@ -106,22 +104,20 @@ def run(context: click.Context, /, **options: Any) -> None:
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="PNG, SVG or PDF.")
 def report(storage: str, study_name: str, as_json: bool, plot: Path | None) -> None:
     """Show seeds per configuration, who eliminated whom, the finalists, and the vanilla choice."""
-    try:
-        found = _report(storage, study_name)
-    except TrueupError as error:
-        raise BadInput(str(error)) from error
-    from trueup_cli.tune_report import report_json, report_text, save_figure
+    with one_line_failures():
+        from trueup_cli.tune_report import report_json, report_text, save_figure
+        from trueup_cli.tune_run import load_study
+        from trueup_optuna import report_study
 
-    click.echo(json.dumps(report_json(found), indent=2) if as_json else report_text(found))
-    if plot is not None:
-        save_figure(found, plot)
+        found = report_study(load_study(storage, study_name))
+        click.echo(json.dumps(report_json(found), indent=2) if as_json else report_text(found))
+        if plot is not None:
+            save_figure(found, plot)
 
 
 def _plan(options: dict[str, Any]) -> TunePlan:
-    try:
-        from trueup_cli.tune_run import TunePlan
-    except ModuleNotFoundError as error:
-        raise BadInput(f"{error}. Run: pip install 'trueup[optuna]'") from error
+    from trueup_cli.tune_run import TunePlan
+
     options["finals"] = _finals_budget(options)
     return TunePlan(**options)
 
@@ -169,12 +165,3 @@ def _conclude(plan: TunePlan, experiment_name: str | None, tracking_uri: str | N
             found, confirmation=confirmed, experiment_name=experiment_name, client=client
         )
         click.echo(f"logged to MLflow run {run_id}")
-
-
-def _report(storage: str, study_name: str) -> Any:
-    try:
-        from trueup_cli.tune_run import load_study
-        from trueup_optuna import report_study
-    except ModuleNotFoundError as error:
-        raise BadInput(f"{error}. Run: pip install 'trueup[optuna]'") from error
-    return report_study(load_study(storage, study_name))

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Event, Thread
@@ -172,7 +172,8 @@ def run_workers(plan: TunePlan, stage: Stage, workers: int) -> None:
     Raises
     ------
     InvalidInputError
-        If a worker failed; its error was printed by itself.
+        If all workers failed; each has printed its error. What a single one leaves behind is taken
+        over by the others.
     """
     content = json.dumps({"plan": asdict(plan), "stage": stage})
     command = [sys.executable, "-m", "trueup_cli.tune_run", content]
@@ -187,10 +188,9 @@ def run_workers(plan: TunePlan, stage: Stage, workers: int) -> None:
     finally:
         for worker in running:
             worker.terminate()
-    failed = sum(code != 0 for code in codes)
-    if failed:
+    if all(codes):
         raise InvalidInputError(
-            f"all workers must succeed; got {failed} of {workers} that failed in the {stage}. "
+            f"a worker must finish the {stage}; got exit codes {codes}. "
             "Mend the error above and add --resume."
         )
 
@@ -215,16 +215,12 @@ def progress(plan: TunePlan, stage: Stage) -> Iterator[None]:
 def _follow(plan: TunePlan, stage: Stage, total: int | None, stop: Event) -> None:
     name = plan.study_name + ("::finals" if stage == "finals" else "")
     with tqdm(total=total, desc=stage, unit="trial" if stage == "search" else "seed") as bar:
-        while True:
+        done = False
+        while not done:
             done = stop.wait(0.5)
-            try:
-                study = load_study(plan.storage, name)
-            except InvalidInputError:
-                continue
-            bar.n = count_finished(study)
+            with suppress(InvalidInputError):  # the finals' study is made by the first worker
+                bar.n = count_finished(load_study(plan.storage, name))
             bar.refresh()
-            if done:
-                return
 
 
 def main(content: str) -> int:

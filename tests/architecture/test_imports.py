@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PLUGINS = {"trueup_mlflow", "trueup_optuna", "trueup_spark"}
+PLUGINS = ["trueup_mlflow", "trueup_optuna", "trueup_spark"]
 MAY_IMPORT = {
     "trueup": set(),
     **{plugin: {"trueup"} for plugin in PLUGINS},
@@ -56,3 +56,19 @@ def test_evaluating_loads_numpy_and_scipy_only():
     heavy_without_numba = set(HEAVY) - {"numba"}  # numba is the optional engine of the kernels
     statement = "import trueup; trueup.evaluate([0, 1] * 50, [0.2, 0.7] * 50)"
     assert modules_loaded_by(statement).isdisjoint(heavy_without_numba)
+
+
+def test_context_of_mlflow_loads_the_standard_library_only():
+    """MLflow loads it while ``import mlflow`` runs, beside its own abstract class."""
+    code = """
+import sys
+from mlflow.tracking.context import abstract_context
+for name in [name for name in sys.modules if name.startswith("trueup")]:
+    del sys.modules[name]
+before = set(sys.modules)
+import trueup_mlflow.context
+print(*(set(sys.modules) - before))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    new = {name.partition(".")[0] for name in run.stdout.split()}
+    assert new - sys.stdlib_module_names == {"trueup_mlflow"}

@@ -55,5 +55,4 @@ def test_interval_of_the_bias_cost_covers_it(shift):
     for seed in range(n_runs):
         interval = bias_cost_interval(**draw(rng, shift), n_resamples=200, random_state=seed)
         covered += interval.low <= cost <= interval.high
-    # 0.94 for 200 resamples, less three Monte-Carlo errors
-    assert covered / n_runs >= 0.94 - 3.0 * np.sqrt(0.95 * 0.05 / n_runs)
+    assert covered / n_runs >= 0.95 - 3.0 * np.sqrt(0.95 * 0.05 / n_runs)

@@ -141,6 +141,13 @@ def test_integer_weights_equal_repeated_rows(data, split):
 
 
 @every_loss_and_split
+def test_long_input_equals_short_input(data, split):
+    rows = np.tile(np.arange(N), 20)
+    arguments = {"but": ("fingerprint", "n", "n_scored", "standard_errors"), "rel": 1e-9}
+    assert_close(run(data, split), run(data, split, rows=rows), **arguments)
+
+
+@every_loss_and_split
 def test_scale_of_weights_does_not_matter(data, split):
     weight = np.random.default_rng(4).uniform(0.2, 2.0, N)
     assert_close(
@@ -255,6 +262,17 @@ def test_logits_equal_their_probabilities():
     assert_close(evaluate(data.y_true, data.y_pred), evaluate(data.y_true, y_logit=logit))
 
 
+@pytest.mark.parametrize("split", [CrossFit(), InSample()], ids=repr)
+@pytest.mark.parametrize("wrap", [np.asarray, np.ndarray.tolist, pd.DataFrame, torch.tensor])
+def test_long_input_of_several_classes_is_scored_as_short_input_is(split, wrap):
+    data, repeats = DATA["multiclass"], 12
+    ids = np.tile(np.arange(N), repeats)
+    rows = np.tile(data.y_pred, (repeats, 1))
+    found = evaluate(np.tile(data.y_true, repeats), wrap(rows), split=split, row_id=ids)
+    expected = run(data, split)
+    assert_close(expected, found, but=("fingerprint", "n", "n_scored", "standard_errors"))
+
+
 def test_far_logits_stay_finite():
     logit = np.r_[-700.0, 700.0, np.linspace(-3.0, 3.0, 98)]
     result = evaluate([0, 1] * 50, y_logit=logit)
@@ -313,3 +331,13 @@ def test_fields_may_be_a_data_frame():
     result = evaluate(data.y_true, data.y_pred, fields=frame)
     assert {name: field.n_levels for name, field in result.fields.items()} == {"a": 3, "b": 7}
     assert evaluate(data.y_true, data.y_pred, fields={}).fields == {}
+
+
+@pytest.mark.parametrize("split", [InSample(), CrossFit()])
+def test_many_rows_of_several_classes_are_scored_as_few_are(split):
+    rng = np.random.default_rng(5)
+    table = softmax(rng.normal(size=(60_000, 3)), axis=1)
+    classes = (rng.random(60_000)[:, None] > table.cumsum(axis=1)).sum(axis=1)
+    result = evaluate(classes, table, split=split)
+    assert result.vanilla == pytest.approx(log_loss(classes, table), rel=1e-12)
+    assert len(result.bias_term) == 3

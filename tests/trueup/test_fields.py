@@ -326,3 +326,23 @@ def test_bad_input_is_refused(call, message):
 def test_no_rows_are_undefined():
     with pytest.raises(UndefinedMetricError, match="at least one row; got 0"):
         field_calibration_error([], [], [])
+
+
+@pytest.mark.parametrize("n_bins", [1, 2, 3, 7, 10, 15, 49, 100])
+def test_uniform_bins_are_open_below_and_closed_above_to_the_last_bit(n_bins):
+    edges = np.linspace(0.0, 1.0, n_bins + 1)
+    proba = np.r_[edges, np.nextafter(edges[:-1], 1.0), np.nextafter(edges[1:], 0.0)]
+    proba = np.r_[proba, np.random.default_rng(0).random(2_000)]
+    y_true = (np.arange(len(proba)) % 3 == 0).astype(float)
+    bins = np.searchsorted(edges[1:-1], proba, side="left")
+    gaps = np.bincount(bins, y_true - proba, n_bins)
+    expected = np.abs(gaps).sum() / len(proba)
+    got = expected_calibration_error(y_true, proba, n_bins=n_bins)
+    assert got == pytest.approx(expected, abs=1e-14)
+
+
+def test_codes_with_gaps_are_levels_like_any_integers():
+    codes = np.array([7, 0, 7, 3, 3, 9, 0, 7, 9, 9])
+    table, sorted_out = read_levels(codes, "site"), read_levels(codes.astype(str), "site")
+    assert table.names == sorted_out.names == ("0", "3", "7", "9")
+    assert table.codes.tolist() == sorted_out.codes.tolist()

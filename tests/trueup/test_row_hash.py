@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trueup import HoldOut, evaluate, require_same_rows
+from trueup import HoldOut, InSample, Rolling, evaluate, require_same_rows
 from trueup.errors import InvalidInputError, StateMismatchError
-from trueup.row_hash import row_ids, rows_fingerprint, salted_hash, splitmix64
+from trueup.row_hash import row_ids, rows_fingerprint, salted_hash, splitmix64, timed_ids
 
 MASK = (1 << 64) - 1
 
@@ -71,8 +71,10 @@ def slow_fingerprint(ids, labels, weights):
     total = 0
     for row, label, weight in zip(ids, labels, weights, strict=True):
         label_bits, weight_bits = (int(np.float64(v).view(np.uint64)) for v in (label, weight))
-        low = slow_splitmix64(slow_splitmix64(int(row)) ^ label_bits)
-        low = slow_splitmix64(low ^ weight_bits)
+        word = int(row) * 0xD6E8FEB86659FD93 + label_bits * 0xA0761D6478BD642F
+        low = slow_splitmix64(
+            (word + (weight_bits - 0x3FF0000000000000) * 0xE7037ED1A0B428DB) & MASK
+        )
         total += (slow_splitmix64(low) << 64) + low
     return total % (1 << 128)
 
@@ -119,6 +121,28 @@ def test_negative_zero_is_zero():
     ids = np.arange(2, dtype=np.uint64)
     zeros = rows_fingerprint(ids, np.zeros(2), None)
     assert rows_fingerprint(ids, -np.zeros(2), None) == zeros
+
+
+def test_weights_of_one_are_no_weights():
+    ids, labels, _ = random_rows()
+    assert rows_fingerprint(ids, labels, np.ones(500)) == rows_fingerprint(ids, labels, None)
+
+
+def test_another_time_is_another_row_where_the_split_goes_by_time():
+    times = np.arange(120) // 40
+    first = evaluate(LABELS, PROBA, times=times, split=Rolling(1))
+    other = evaluate(LABELS, PROBA, times=np.roll(times, 1), split=Rolling(1))
+    with pytest.raises(StateMismatchError):
+        require_same_rows([first, other])
+    as_floats = evaluate(LABELS, PROBA, times=times.astype(float), split=Rolling(1))
+    assert as_floats.fingerprint == first.fingerprint
+    without = evaluate(LABELS, PROBA, split=InSample()).fingerprint
+    assert evaluate(LABELS, PROBA, times=times, split=InSample()).fingerprint == without
+
+
+def test_unit_of_datetimes_does_not_matter():
+    ids, days = np.arange(5, dtype=np.uint64), np.arange(5).astype("M8[D]")
+    np.testing.assert_array_equal(timed_ids(ids, days), timed_ids(ids, days.astype("M8[ns]")))
 
 
 LABELS, PROBA = [0, 1] * 60, [0.2, 0.7] * 60

@@ -39,7 +39,7 @@ def test_every_entry_is_a_command_with_help(name):
     assert isinstance(command, click.Command)
     result = CliRunner().invoke(app, [name, "--help"])
     assert result.exit_code == 0
-    assert "Exit code" in result.output
+    assert command.help
 
 
 def test_version():

@@ -30,7 +30,7 @@ def run(*arguments):
 
 
 def columns(path):
-    return (path, "--y-true", "y", "--y-proba", "p", "--field", "site")
+    return (path, "--target", "y", "--proba", "p", "--field", "site")
 
 
 def test_fits_reports_and_saves(predictions, tmp_path):
@@ -66,7 +66,7 @@ def test_compare_prints_the_table_and_logs_it(predictions, tmp_path, monkeypatch
         metrics, tags = logged.data.metrics, logged.data.tags
         assert metrics["calibrator_field_offset_field_ece"] < metrics["calibrator_base_field_ece"]
         assert tags["trueup.guard.field_offset"] == "kept"
-        assert len([key for key in metrics if key.startswith("calibrator_")]) == 6 * 8
+        assert len([key for key in metrics if key.startswith("calibrator_")]) == 7 * 8
         names = [
             file.path
             for file in mlflow.MlflowClient(uri).list_artifacts(logged.info.run_id, "trueup")
@@ -77,18 +77,18 @@ def test_compare_prints_the_table_and_logs_it(predictions, tmp_path, monkeypatch
 
 
 def test_a_column_that_is_not_there_is_named(predictions):
-    result = run(predictions)
+    result = run(predictions, "--target", "label", "--proba", "p")
     assert result.exit_code == 2
-    assert "'y_true' must be a column of predictions.parquet" in result.output
+    assert "'label' must be a column of predictions.parquet" in result.output
 
 
 def test_wrong_probabilities_are_named(predictions):
-    result = run(predictions, "--y-true", "y", "--y-proba", "day", "--calibrator", "shift")
+    result = run(predictions, "--target", "y", "--proba", "day", "--calibrator", "shift")
     assert result.exit_code == 2
     assert "X must hold probabilities" in result.output
 
 
 def test_compare_needs_a_field(predictions):
-    result = run(predictions, "--y-true", "y", "--y-proba", "p", "--compare")
+    result = run(predictions, "--target", "y", "--proba", "p", "--compare")
     assert result.exit_code == 2
     assert "--field must be given" in result.output

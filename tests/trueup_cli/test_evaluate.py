@@ -151,9 +151,8 @@ def test_warnings_are_one_line_on_standard_error(tmp_path):
     pd.DataFrame({"y": Y, "p": P.round()}).to_csv(path, index=False)
     result = evaluate(str(path), "--target", "y", "--proba", "p", "--json")
     assert result.exit_code == 0
-    assert result.stderr == (
-        f"warning: {N} predictions are exactly 0 or 1; the logarithm is clipped at float64's eps.\n"
-    )
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"warning: {N} predictions are ")
     assert json.loads(result.stdout)["n"] == N
 
 

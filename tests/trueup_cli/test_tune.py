@@ -144,6 +144,38 @@ def test_workers_share_a_study_in_processes_of_their_own(folder):
     assert 6 <= len(done) <= 7
 
 
+def test_workers_that_all_fail_say_how_to_go_on(folder):
+    (folder / "my_script.py").write_text(
+        "def train(params, seed):\n    raise RuntimeError('disk')\n"
+    )
+    command = [sys.executable, "-c", "from trueup_cli.tune import tune; tune()"]
+    run = subprocess.run(
+        [*command, *arguments("--workers", "2")], capture_output=True, text=True, timeout=300
+    )
+    assert run.returncode == 2
+    assert "RuntimeError: disk" in run.stderr
+    assert "a worker must finish the search; got exit codes [1, 1]" in run.stderr
+
+
+def test_a_terminal_gets_a_progress_bar(folder):
+    pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
+    reader, writer = pty.openpty()
+    termios.tcsetwinsize(writer, (24, 100))
+    command = [sys.executable, "-c", "from trueup_cli.tune import tune; tune()"]
+    run = subprocess.Popen([*command, *arguments()], stdout=subprocess.DEVNULL, stderr=writer)
+    os.close(writer)
+    shown = b""
+    try:
+        while part := os.read(reader, 4096):
+            shown += part
+    except OSError:  # how Linux says that the other end was closed
+        pass
+    os.close(reader)
+    assert run.wait(timeout=60) == 0
+    assert b"search: 100%" in shown
+    assert b"finals" in shown
+
+
 def test_an_interrupt_leaves_a_study_that_resumes(folder):
     (folder / "my_script.py").write_text(SCRIPT.format(pause=0.2))
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "

@@ -119,6 +119,14 @@ def test_undefined_metric_is_tagged_and_other_tables_are_computed(client):
     assert "trueup.skipped.a_log_loss" in client.get_run(active.info.run_id).data.tags
 
 
+@pytest.mark.filterwarnings("ignore::trueup.errors.TrueupWarning")  # one for each refused write
+def test_a_run_that_takes_no_metrics_is_skipped_with_the_reason(client):
+    run_id = run_with_predictions()
+    client.delete_run(run_id)
+    (result,) = backfill([run_id])
+    assert (result.status, result.reason) == ("skipped", "writing failed")
+
+
 def test_a_file_that_is_no_table_is_skipped_with_the_reason(client, tmp_path):
     run_id = run_with_predictions()
     broken = tmp_path / "predictions_broken.parquet"

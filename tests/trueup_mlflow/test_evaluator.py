@@ -27,6 +27,15 @@ with warnings.catch_warnings():  # MLflow warns of its own type hints while it i
             return (model_input["a"].to_numpy() > 0).astype(int)
 
 
+# MLflow 3.17 reads data frames in ways that pandas 3.1 deprecates, gives advice on schemas, and
+# its import hooks have an old interface.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Starting with pandas version 4.0:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:the load_module:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:_ImportHookChainedLoader:ImportWarning"),
+    pytest.mark.filterwarnings("ignore:Hint. Inferred schema contains integer:UserWarning"),
+]
 NO_PLOTS = {"log_model_explainability": False, "log_explainer": False}
 CALIBRATED = ("calibrated_log_loss", "bias_term_log_loss", "bias_cost_log_loss")
 

@@ -184,6 +184,15 @@ def test_unknown_run_warns_and_returns_the_evaluation(client):
     assert any("the run could not be tagged" in message for message in messages)
 
 
+@pytest.mark.parametrize("run_id", [None, "0" * 32])
+def test_a_server_that_is_gone_does_not_end_the_run(run_id, tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")  # nobody listens on discard
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    y, p = rows()
+    with pytest.warns(TrueupWarning, match="log_loss was not logged|could not be tagged"):
+        assert log_evaluation(y, p, run_id=run_id, figures=True) == trueup.evaluate(y, p)
+
+
 def test_values_that_are_not_finite_are_tagged_not_logged(client):
     y = np.array([1e200, 2e200, 3e200, 5e200])
     with (

@@ -126,6 +126,13 @@ def test_seeds_can_be_runs_of_their_own(client):
     assert data.params == {"seed": str(record.seed)}
 
 
+def test_a_study_is_logged_through_a_server(server):
+    report = report_study(tuned())
+    parent = log_study(report, experiment_name="tuning", client=MlflowClient(server.uri))
+    runs = children(MlflowClient(server.uri), parent)
+    assert set(runs) == {str(row.number) for row in report.rows}
+
+
 def test_numbers_have_no_calibrated_key(client):
     report = report_study(tuned(train_number, "numbers"))
     parent = log_study(report, client=client)

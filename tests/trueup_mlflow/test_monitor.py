@@ -14,6 +14,7 @@ from trueup.errors import InvalidInputError
 from trueup_cli.monitor import monitor as command
 from trueup_mlflow import monitor
 from trueup_mlflow.check_registry import load_check
+from trueup_mlflow.monitor_batches import estimate_periods, init_missing
 from trueup_mlflow.monitor_items import BatchRecord, timestamp_of
 from trueup_mlflow.monitor_report import Coverage
 from trueup_mlflow.monitor_store import MonitorStore
@@ -204,6 +205,59 @@ def test_command_line_from_files(store, tmp_path):
     bad = call(command, ["run", URI, "--batch", str(tmp_path / "missing.parquet")])
     assert bad.exit_code == 2
     assert "file must be readable" in bad.output
+
+
+def test_periods_of_one_file_are_batches_of_their_own(store, tmp_path):
+    rows = draw(120, start=20_000).drop(columns="y")
+    rows["when"] = pd.date_range("2027-01-01", periods=120, freq="D")
+    rows.to_parquet(tmp_path / "rows.parquet")
+    arguments = ["run", URI, "--batch", str(tmp_path / "rows.parquet"), "--time-column", "when"]
+    ran = CliRunner().invoke(command, arguments)
+    assert [line[:7] for line in ran.output.splitlines()] == [
+        "2027-01",
+        "2027-02",
+        "2027-03",
+        "2027-04",
+    ]
+    logged = [r for r in monitor.records(URI) if r.time.startswith("2027")]
+    assert [record.n for record in logged] == [31, 28, 31, 30]
+    with pytest.raises(InvalidInputError, match="time_column must be a column of the batch"):
+        estimate_periods(URI, rows, time_column="then")
+    with pytest.raises(InvalidInputError, match="time_column must hold dates"):
+        estimate_periods(URI, rows.assign(when="soon"), time_column="when")
+
+
+def test_a_watched_folder_is_emptied_and_a_leftover_file_logs_nothing_twice(store, tmp_path):
+    batch = draw(90, start=30_000).drop(columns="y")
+    batch.to_parquet(tmp_path / "first.parquet")
+    batch[["a"]].to_csv(tmp_path / "wrong.csv")
+    before = len(monitor.records(URI))
+    ran = CliRunner().invoke(command, ["watch", URI, str(tmp_path), "--once"])
+    assert ran.exit_code == 0, ran.output
+    assert "wrong.csv batch must hold rows with the columns" in ran.output
+    assert (tmp_path / "done" / "first.parquet").exists()
+    assert (tmp_path / "rejected" / "wrong.csv").exists()
+    (tmp_path / "done" / "first.parquet").replace(tmp_path / "first.parquet")
+    CliRunner().invoke(command, ["watch", URI, str(tmp_path), "--once"])
+    assert len(monitor.records(URI)) == before + 1
+
+
+def test_every_version_without_a_check_gets_one(store, tmp_path):
+    train = draw(100, seed=10)
+    for _ in range(2):
+        register(LinearRegression().fit(train[["a", "b"]], train["y"]), "pair")
+    MlflowClient().create_experiment("trueup/pair", artifact_location=(store / "files").as_uri())
+    train.to_parquet(tmp_path / "reference.parquet")
+    arguments = ["init", "models:/pair", "--reference", str(tmp_path / "reference.parquet")]
+    arguments += ["--target", "y", "--row-id", "id", "--all-missing"]
+    ran = CliRunner().invoke(command, arguments)
+    assert ran.stdout.split() == [
+        "models:/pair__trueup_check/1",
+        "models:/pair__trueup_check/2",
+    ]
+    assert CliRunner().invoke(command, arguments).stdout == ""
+    with pytest.raises(InvalidInputError, match="name must be a registered model; got 'none'"):
+        init_missing("none", train, target="y")
 
 
 def test_a_classifier_is_monitored_by_its_brier_score(store):

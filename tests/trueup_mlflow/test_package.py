@@ -16,6 +16,12 @@ def test_importing_the_package_loads_the_standard_library_only():
     assert loaded - set(sys.stdlib_module_names) <= {"trueup_mlflow", "__main__"} | site_modules()
 
 
+@pytest.mark.parametrize("module", ["items", "prediction_table", "figures"])
+def test_what_is_logged_is_decided_without_mlflow(module):
+    code = f"import sys; import trueup_mlflow.{module}; assert 'mlflow' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def site_modules():
     code = "import sys; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
-from trueup_mlflow.seeds import summary_items
+import numpy as np
+import pytest
+
+from trueup_mlflow.seeds import log_seed_summary, summary_items
 
 
 def test_only_metrics_that_every_seed_has_are_summarised():
@@ -15,3 +18,25 @@ def test_system_metrics_are_left_out():
 
 def test_no_seed_gives_nothing():
     assert summary_items([]).metrics == {}
+
+
+def test_parent_gains_exactly_these_metrics_tags_and_figures(client):
+    experiment = client.get_experiment_by_name("tests").experiment_id
+    parent = client.create_run(experiment).info.run_id
+    for seed in range(6):
+        tags = {"mlflow.parentRunId": parent}
+        child = client.create_run(experiment, tags=tags).info.run_id
+        for key, value in (("val/loss", 0.5), ("calibrated_val/loss", 0.4), ("auc", 0.9)):
+            client.log_metric(child, key, value + seed * 1e-3)
+        client.set_terminated(child, "FAILED" if seed == 5 else "FINISHED")
+    tags_before = client.get_run(parent).data.tags
+    assert log_seed_summary(parent, client=client)
+    run = client.get_run(parent)
+    keys = ("val/loss", "calibrated_val/loss", "auc")
+    spread = {f"{key}{end}" for key in keys for end in ("", "_std", "_low", "_high")}
+    assert set(run.data.metrics) == spread | {"n_seeds"}
+    assert run.data.metrics["n_seeds"] == 5
+    assert run.data.metrics["auc"] == pytest.approx(np.mean([0.9 + s * 1e-3 for s in range(5)]))
+    assert {tag for tag in run.data.tags if tag not in tags_before} == {"trueup.role"}
+    files = [entry.path for entry in client.list_artifacts(parent, "trueup")]
+    assert files == ["trueup/seed_distributions_val_loss.png"]

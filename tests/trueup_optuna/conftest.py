@@ -5,6 +5,7 @@ import shutil
 import socket
 import subprocess
 from pathlib import Path
+from uuid import uuid4
 
 import optuna
 import pytest
@@ -88,4 +89,4 @@ def storage(request, tmp_path):
 
 @pytest.fixture
 def study_name(request):
-    return request.node.name
+    return f"{request.node.name}-{uuid4().hex[:8]}"  # a database may outlive a test run

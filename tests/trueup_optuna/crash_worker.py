@@ -19,7 +19,7 @@ from training import train
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals
 
 N_TRIALS, N_FINALS = 12, 16
-LIVENESS = {"heartbeat": 0.1, "grace": 1.0}
+LIVENESS = {"heartbeat": 0.2, "grace": 6.0}
 
 
 def open_study(journal: str) -> optuna.Study:

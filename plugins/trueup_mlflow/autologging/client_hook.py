@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trueup_mlflow.autologging.twins import Additions, TwinMaker
-from trueup_mlflow.failures import complain, describe
+from trueup_mlflow.failures import describe, warn
 
 _NOTHING = "nothing was added to a logged metric"
 
@@ -60,7 +60,7 @@ def _hooked_log_metric(
             if maker.recognises(call["key"], call["value"]):
                 batch = _as_batch(call)
         except Exception as failure:  # the user's own call goes on below
-            complain(f"{_NOTHING}: {describe(failure)}")
+            warn(f"{_NOTHING}: {describe(failure)}")
         if batch is None:
             return original(self, *args, **kwargs)
         return hooked_batch(self, **batch)
@@ -78,7 +78,7 @@ def _hooked_log_batch(original: Callable[..., Any], maker: TwinMaker) -> Callabl
             call = signature.bind(self, *args, **kwargs).arguments
             extended = _extended(call, maker)
         except Exception as failure:  # the user's own call goes on below
-            complain(f"{_NOTHING}: {describe(failure)}")
+            warn(f"{_NOTHING}: {describe(failure)}")
         if extended is None:
             return original(self, *args, **kwargs)
         try:
@@ -86,7 +86,7 @@ def _hooked_log_batch(original: Callable[..., Any], maker: TwinMaker) -> Callabl
         except Exception as failure:
             if not _is_refusal(failure):
                 raise
-            complain(f"{_NOTHING}: {describe(failure)}")
+            warn(f"{_NOTHING}: {describe(failure)}")
             return original(self, *args, **kwargs)
         _mark(extended, maker)
         return result

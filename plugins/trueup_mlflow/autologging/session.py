@@ -12,7 +12,7 @@ from trueup_mlflow.autologging.recent import Match, RecentScores
 from trueup_mlflow.autologging.scored import Scored
 from trueup_mlflow.autologging.sklearn_hook import READERS, hook_module
 from trueup_mlflow.autologging.twins import TwinMaker, TwinOptions
-from trueup_mlflow.failures import complain, describe
+from trueup_mlflow.failures import describe, warn
 
 if TYPE_CHECKING:
     from trueup_mlflow.autologging.torch_hook import Loops
@@ -87,7 +87,7 @@ class Session:
             if self._warned:
                 return
             self._warned = True
-        complain(f"autologging leaves out some metrics: {describe(failure)}")
+        warn(f"autologging leaves out some metrics: {describe(failure)}")
 
     def close(self) -> None:
         """Take all hooks off."""

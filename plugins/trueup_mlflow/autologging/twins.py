@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from trueup import CrossFit, Split
 from trueup_mlflow.autologging.recent import Match
-from trueup_mlflow.failures import complain
+from trueup_mlflow.failures import warn
 from trueup_mlflow.items import MAX_KEY_LENGTH, LogItems, is_own_key
 
 Find = Callable[[object], Match | None]
@@ -176,7 +176,7 @@ class TwinMaker:
         for key, reason in items.skipped.items():
             if not self._points.has(("warned", key), reason):
                 self._points.add(("warned", key), reason)
-                complain(f"calibrated values of {key} were not logged: {reason}")
+                warn(f"calibrated values of {key} were not logged: {reason}")
         return tags
 
 

@@ -10,7 +10,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import MLFlowLogger
 
 from trueup_mlflow.callbacks.reporter import Reporter
-from trueup_mlflow.failures import complain
+from trueup_mlflow.failures import warn
 from trueup_mlflow.items import calibrated_key, metric_key
 
 Read = Callable[[Any, Any], Mapping[str, Any]]
@@ -69,7 +69,7 @@ class TrueupCallback(Callback):
             self._reporter.client = logger.experiment
             self._reporter.run_id = logger.run_id
         if trainer.world_size > 1:
-            complain("calibrated metrics need all validation rows on one device; nothing is logged")
+            warn("calibrated metrics need all validation rows on one device; nothing is logged")
 
     def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Forget the rows of the last epoch."""

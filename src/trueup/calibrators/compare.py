@@ -23,7 +23,7 @@ from trueup.calibrators.paired_change import log_loss_change, row_log_loss
 from trueup.calibrators.platt import PlattCalibrator
 from trueup.calibrators.scores import Columns, FloatArray, check_columns, check_probabilities
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.fields import field_calibration_error
+from trueup.fields import field_calibration
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class CalibratorScore:
         Of all test rows; log loss in nats.
     field_ece, field_rce : float
         Eq. 5 and Eq. 6 of the paper, as fractions.
+    field_ece_floor : float
+        What the Field-ECE of these predictions would be on average if they were the truth.
     log_loss_change, log_loss_change_standard_error : float
         Log loss minus that of the base, paired by rows.
     kept : bool or None
@@ -48,6 +50,7 @@ class CalibratorScore:
     log_loss: float
     brier_score: float
     field_ece: float
+    field_ece_floor: float
     field_rce: float
     auc: float
     log_loss_change: float
@@ -80,7 +83,8 @@ class CalibratorTable:
     def to_markdown(self) -> str:
         """Return the table as Markdown."""
         head = (
-            "| method | log loss | change ± SE | Brier | Field-ECE | Field-RCE | AUC | guard |\n"
+            "| method | log loss | change ± SE | Brier | Field-ECE (floor) | Field-RCE | AUC "
+            "| guard |\n"
             "|---|---|---|---|---|---|---|---|\n"
         )
         return head + "".join(_markdown_row(score) for score in self.scores)
@@ -185,14 +189,14 @@ class _Judge:
 
     def score(self, name: str, p: FloatArray, kept: bool | None) -> CalibratorScore:
         change = log_loss_change(self.y, self.base, p, np.ones(len(p)))
+        measured = field_calibration(self.y, p, self.cell, epsilon=self.epsilon)
         return CalibratorScore(
             name=name,
             log_loss=float(row_log_loss(self.y, p).mean()),
             brier_score=float(np.mean((self.y - p) ** 2)),
-            field_ece=field_calibration_error(self.y, p, self.cell),
-            field_rce=field_calibration_error(
-                self.y, p, self.cell, relative=True, epsilon=self.epsilon
-            ),
+            field_ece=measured.ece,
+            field_ece_floor=measured.floor,
+            field_rce=measured.rce,
             auc=float(roc_auc_score(self.y, p)),
             log_loss_change=change.value,
             log_loss_change_standard_error=change.standard_error,
@@ -236,9 +240,14 @@ def _guard_keeps(calibrator: Calibrator, p: FloatArray, y: FloatArray, fields: F
 
 
 def _markdown_row(score: CalibratorScore) -> str:
-    verdict = {None: "", True: "kept", False: "not kept"}[score.kept]
-    return (
-        f"| {score.name} | {score.log_loss:.5f} | {score.log_loss_change:+.5f} ± "
-        f"{score.log_loss_change_standard_error:.5f} | {score.brier_score:.5f} | "
-        f"{score.field_ece:.4f} | {100 * score.field_rce:.2f}% | {score.auc:.4f} | {verdict} |\n"
+    cells = (
+        score.name,
+        f"{score.log_loss:.5f}",
+        f"{score.log_loss_change:+.5f} ± {score.log_loss_change_standard_error:.5f}",
+        f"{score.brier_score:.5f}",
+        f"{score.field_ece:.4f} ({score.field_ece_floor:.4f})",
+        f"{100 * score.field_rce:.2f}%",
+        f"{score.auc:.4f}",
+        {None: "", True: "kept", False: "not kept"}[score.kept],
     )
+    return f"| {' | '.join(cells)} |\n"

@@ -16,7 +16,12 @@ _TINY = float(np.finfo(np.float64).tiny)
 def log_interval(
     estimate: float, variance: float, confidence_level: float = CONFIDENCE_LEVEL
 ) -> tuple[float, float]:
-    """Return ``estimate * exp(-+ z sqrt(variance))``; ``variance`` is that of the logarithm."""
+    """Return ``estimate * exp(-+ z sqrt(variance))``; ``variance`` is that of the logarithm.
+
+    An estimate of 0 has the interval [0, 0].
+    """
+    if estimate <= 0.0:
+        return 0.0, 0.0
     reach = float(np.exp(norm.ppf(0.5 + confidence_level / 2.0) * np.sqrt(variance)))
     return estimate / reach, estimate * reach
 

@@ -69,7 +69,7 @@ def read_splits(resampling: Any, X: Any, y: Any, groups: Any, *, classifier: boo
     Raises
     ------
     InvalidInputError
-        If the strategy is none of them, or gives no split or an empty part.
+        If the strategy is none of them, gives no split or an empty part, or a row is on both sides.
     """
     if isinstance(resampling, str) or resampling is None:
         raise InvalidInputError(
@@ -77,18 +77,31 @@ def read_splits(resampling: Any, X: Any, y: Any, groups: Any, *, classifier: boo
             f"got {resampling!r}. Pass for example sklearn.model_selection.KFold(5)."
         )
     splitter = check_cv(resampling, y, classifier=classifier)
-    pairs = tuple(
-        (np.asarray(train, dtype=np.intp), np.asarray(test, dtype=np.intp))
-        for train, test in splitter.split(X, y, groups)
-    )
+    drawn = splitter.split(X, y, groups)
+    pairs = tuple((_positions(train), _positions(test)) for train, test in drawn)
+    _check_pairs(pairs, resampling)
+    is_splitter = isinstance(resampling, Integral) or hasattr(resampling, "split")
+    name = repr(splitter) if is_splitter else "given splits"
+    return Splits(pairs, name, _reason(splitter, pairs))
+
+
+def _positions(rows: Any) -> IndexArray:
+    array = np.asarray(rows)
+    return np.flatnonzero(array) if array.dtype == bool else array.astype(np.intp)
+
+
+def _check_pairs(pairs: Pairs, resampling: Any) -> None:
     if not pairs or any(not len(train) or not len(test) for train, test in pairs):
         raise InvalidInputError(
             f"resampling must give training sets and test sets with rows; got {resampling!r}. "
             "Check the splits."
         )
-    is_splitter = isinstance(resampling, Integral) or hasattr(resampling, "split")
-    name = repr(splitter) if is_splitter else "given splits"
-    return Splits(pairs, name, _reason(splitter, pairs))
+    for index, (train, test) in enumerate(pairs):
+        if shared := np.intersect1d(train, test).tolist():
+            raise InvalidInputError(
+                f"test rows must not be training rows; got row {shared[0]} in both at index "
+                f"{index}. Take it out of one of them."
+            )
 
 
 def _reason(splitter: Any, pairs: Pairs) -> str | None:

@@ -40,6 +40,9 @@ def test_scores_equal_scikit_learn_and_a_loop():
     assert base.field_ece == pytest.approx(sum(error) / 3000, abs=1e-12)
     assert base.field_rce == pytest.approx(sum(relative) / 3000, abs=1e-12)
     assert base.log_loss_change == 0.0
+    draws = np.random.default_rng(2).random((2000, 3000)) < q
+    floor = [sum(abs((draw - q)[cell].sum()) for cell in cells) / 3000 for draw in draws]
+    assert base.field_ece_floor == pytest.approx(np.mean(floor), rel=0.02)
 
 
 def test_every_row_of_the_papers_tables_is_there():

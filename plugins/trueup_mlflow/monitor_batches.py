@@ -1,0 +1,153 @@
+"""Where batches come from: periods of a table, files of a folder; and the missing checks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+from mlflow.tracking import MlflowClient
+
+from trueup.errors import InvalidInputError, TrueupError
+from trueup.monitoring import MSEEstimate
+from trueup_mlflow import monitor
+from trueup_mlflow.check_registry import ReferenceKind
+from trueup_mlflow.monitor_items import CHECK_URI_TAG
+
+Period = Literal["day", "week", "month"]
+
+_FREQUENCY: dict[Period, str] = {"day": "D", "week": "W", "month": "M"}
+_SUFFIXES = (".parquet", ".csv", ".csv.gz")
+
+
+def estimate_periods(
+    model_uri: str, table: Any, *, time_column: str, period: Period = "month"
+) -> list[tuple[str, MSEEstimate]]:
+    """Estimate and log each calendar period of a table as a batch of its own.
+
+    Parameters
+    ----------
+    model_uri : str
+        As in :func:`trueup_mlflow.monitor.estimate`.
+    table : data frame or path of a parquet or CSV file
+        Rows of any number of periods.
+    time_column : str
+        Column of the times; it is a feature only if the reference had it.
+    period : {"day", "week", "month"}, default "month"
+        Calendar period; the end of it is the time of the batch.
+
+    Returns
+    -------
+    list of (str, MSEEstimate)
+        The period's name and its estimate, in order.
+
+    Raises
+    ------
+    InvalidInputError
+        If the column is missing or holds something else than dates.
+    """
+    rows = monitor.read_table(table)
+    if time_column not in rows:
+        raise InvalidInputError(
+            f"time_column must be a column of the batch; got {time_column!r}. Check the spelling."
+        )
+    try:
+        times = pd.to_datetime(rows[time_column], utc=True).dt.tz_localize(None)
+    except (TypeError, ValueError) as failure:
+        raise InvalidInputError(
+            f"time_column must hold dates; got {rows[time_column].dtype}: {failure}. "
+            "Write them as 2026-01-31."
+        ) from failure
+    found = []
+    for label, part in rows.groupby(times.dt.to_period(_FREQUENCY[period])):
+        end = label.end_time.to_pydatetime(warn=False)
+        found.append((str(label), monitor.estimate(model_uri, part, at=end)))
+    return found
+
+
+def watch(
+    model_uri: str, folder: str | Path, *, seconds: float = 10.0, once: bool = False
+) -> Iterator[tuple[Path, MSEEstimate | TrueupError]]:
+    """Estimate and log files as they come in a folder.
+
+    Parameters
+    ----------
+    model_uri : str
+        As in :func:`trueup_mlflow.monitor.estimate`; an alias is followed anew for each file.
+    folder : str or path
+        Parquet and CSV files. Write a file under another name and rename it when it is complete.
+    seconds : float, default 10
+        Pause between two looks.
+    once : bool, default False
+        Stop when the folder holds no more files.
+
+    Yields
+    ------
+    (Path, MSEEstimate or TrueupError)
+        Each file in the order of its time, with its estimate or what is wrong with it.
+
+    Notes
+    -----
+    A file moves to ``done/`` after it was logged, or to ``rejected/``. A process that is killed in
+    between leaves the file; the next one finds its batch logged, logs nothing twice, and moves it.
+    """
+    root = Path(folder)
+    while True:
+        for path in _waiting(root):
+            yield path, _handle(model_uri, path)
+        if once:
+            return
+        time.sleep(seconds)
+
+
+def init_missing(
+    name: str,
+    reference: Any,
+    *,
+    target: str,
+    reference_is: ReferenceKind = "held-out",
+    row_id: str | None = None,
+) -> list[str]:
+    """Give every version of a registered model that has no check one; return their URIs.
+
+    Raises
+    ------
+    InvalidInputError
+        If the registry knows no such model, or as :func:`trueup_mlflow.monitor.init` does.
+    """
+    versions = MlflowClient().search_model_versions(f"name='{name}'")
+    if not versions:
+        raise InvalidInputError(
+            f"name must be a registered model; got {name!r}. Check name and tracking URI."
+        )
+    return [
+        monitor.init(
+            f"models:/{name}/{version.version}",
+            reference,
+            target=target,
+            reference_is=reference_is,
+            row_id=row_id,
+        )
+        for version in sorted(versions, key=lambda version: int(version.version))
+        if CHECK_URI_TAG not in version.tags
+    ]
+
+
+def _waiting(root: Path) -> list[Path]:
+    files = [path for path in root.iterdir() if path.name.endswith(_SUFFIXES)]
+    return sorted(files, key=lambda path: (path.stat().st_mtime, path.name))
+
+
+def _handle(model_uri: str, path: Path) -> MSEEstimate | TrueupError:
+    at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    try:
+        outcome: MSEEstimate | TrueupError = monitor.estimate(model_uri, path, at=at)
+    except TrueupError as failure:
+        outcome = failure
+    target = path.parent / ("rejected" if isinstance(outcome, TrueupError) else "done")
+    target.mkdir(exist_ok=True)
+    path.replace(target / path.name)
+    return outcome

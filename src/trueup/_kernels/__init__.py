@@ -1,0 +1,76 @@
+"""The loops over rows, behind one interface: compiled by numba, or plain numpy and scipy.
+
+Both engines offer the functions of :class:`Engine` and agree to rounding. numba is taken where it
+is installed; the environment variable ``TRUEUP_ENGINE=numpy`` leaves it out.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib import import_module
+from typing import Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+UInt64Array = NDArray[np.uint64]
+IntArray = NDArray[np.intp]
+
+_WORTH_COMPILING = 1_000_000
+
+
+class Engine(Protocol):
+    """What an engine computes on one block of checked rows."""
+
+    def deposit(
+        self,
+        logit: FloatArray,
+        group: IntArray,
+        label: FloatArray,
+        weight: FloatArray | None,
+        table: FloatArray,
+    ) -> None:
+        """Add ``w u^k``, k = 0 to ORDER - 1, of each row to its bin of ``table``.
+
+        ``u`` in [-1, 1] is the place inside the bin. The table has N_BINS rows for each group and
+        label, in this order.
+        """
+
+    def hash_sums(
+        self, row_id: UInt64Array, label: FloatArray, weight: FloatArray | None
+    ) -> tuple[int, int]:
+        """Return the sums of the low words and of the high words of the rows' hashes."""
+
+    def add_cells(
+        self,
+        code: IntArray,
+        label: FloatArray,
+        proba: FloatArray,
+        weight: FloatArray | None,
+        sums: FloatArray,
+    ) -> None:
+        """Add ``(w, w label, w proba, w proba^2, w^2, 1)`` of each row at its code in ``sums``."""
+
+
+def engine(n_rows: int) -> Engine:
+    """Return the engine for so many rows.
+
+    Below a million rows the start of numba costs more than it saves.
+    """
+    without_numba = n_rows < _WORTH_COMPILING or os.environ.get("TRUEUP_ENGINE") == "numpy"
+    return _engine("numpy_engine") if without_numba else _compiled_engine()
+
+
+@cache
+def _compiled_engine() -> Engine:
+    """Return numba's engine, or the other one where numba is missing or has no place to cache."""
+    try:
+        return _engine("numba_engine")
+    except (ImportError, RuntimeError):
+        return _engine("numpy_engine")
+
+
+def _engine(name: str) -> Engine:
+    return cast(Engine, import_module(f"trueup._kernels.{name}"))

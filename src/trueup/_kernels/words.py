@@ -1,0 +1,28 @@
+"""The 64-bit mixing that both engines share."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+UInt64Array = NDArray[np.uint64]
+
+GOLDEN = 0x9E3779B97F4A7C15
+FIRST_FACTOR = 0xBF58476D1CE4E5B9
+SECOND_FACTOR = 0x94D049BB133111EB
+
+ID_FACTOR = 0xD6E8FEB86659FD93
+LABEL_FACTOR = 0xA0761D6478BD642F
+WEIGHT_FACTOR = 0xE7037ED1A0B428DB
+"""Odd factors that keep id, label and weight apart before they are mixed."""
+
+BITS_OF_ONE = 0x3FF0000000000000
+"""Bits of 1.0: weights count from it, so that weights of 1 hash as no weights do."""
+
+
+def splitmix64(x: UInt64Array) -> UInt64Array:
+    """Mix the bits of each integer (Steele, Lea and Flood 2014), modulo 2^64."""
+    z = x + np.uint64(GOLDEN)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(FIRST_FACTOR)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(SECOND_FACTOR)
+    return z ^ (z >> np.uint64(31))

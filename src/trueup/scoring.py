@@ -1,0 +1,173 @@
+"""Fit the bias on some groups of rows, correct and score others: Algorithm 1 on a sample.
+
+A sample is either rows, or weighted points that stand for many rows (see ``trueup.summaries``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.errors import UndefinedMetricError
+from trueup.evaluation import BiasTerm, Evaluation, EvaluationSpec, StandardErrors
+from trueup.losses import FloatArray, Loss
+from trueup.splits import GroupArray, Part, Split
+
+if TYPE_CHECKING:
+    from trueup.fields import FieldCalibration
+    from trueup.summaries.field import FieldErrors
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows or points to score, and how many rows they stand for.
+
+    Attributes
+    ----------
+    loss : Loss
+        What is scored.
+    y_true, margin : float arrays of m rows or points
+        Labels and predictions on the scale of the bias.
+    weight, squared_weight : float array of shape (m,) or None
+        Sums of the weights, and of their squares, of the rows that each stands for; None: ones.
+    group : int array of shape (m,)
+        Group of the split.
+    row_counts : int array of shape (n_groups,)
+        Rows of each group.
+    support : int array of shape (n_groups, n_classes)
+        Rows of positive weight in each group and class; one column where there are no classes.
+    """
+
+    loss: Loss
+    y_true: FloatArray
+    margin: FloatArray
+    weight: FloatArray | None
+    squared_weight: FloatArray | None
+    group: GroupArray
+    row_counts: NDArray[np.intp]
+    support: NDArray[np.intp]
+
+
+def score(
+    sample: Sample,
+    split: Split,
+    fingerprint: int,
+    fields: Mapping[str, FieldCalibration | FieldErrors],
+) -> Evaluation:
+    """Return the vanilla and the calibrated loss of a sample.
+
+    Raises
+    ------
+    UndefinedMetricError
+        If the bias rows lack a class, or no row is left to score.
+    """
+    loss, weight = sample.loss, sample.weight
+    parts = tuple(split.parts(len(sample.row_counts)))
+    biases = tuple(_fit_bias(sample, part, split) for part in parts)
+    scored, corrected = _correct(sample, parts, biases)
+    _require_scored_rows(scored, weight)
+    vanilla = loss.values(sample.y_true, sample.margin)
+    groups = [part.scored for part in parts]
+    n, n_scored = int(sample.support.sum()), int(sample.support[groups].sum())
+    return Evaluation(
+        vanilla=_mean(vanilla, weight),
+        calibrated=_mean(corrected[scored], _take(weight, scored)),
+        vanilla_on_scored_rows=_mean(vanilla[scored], _take(weight, scored)),
+        bias_term=_plain(loss.fit_bias(sample.y_true, sample.margin, weight)),
+        fold_bias_terms=tuple(_plain(bias) for bias in biases),
+        standard_errors=StandardErrors(
+            vanilla=_standard_error(vanilla, weight, sample.squared_weight, n),
+            calibrated=_standard_error(
+                corrected[scored],
+                _take(weight, scored),
+                _take(sample.squared_weight, scored),
+                n_scored,
+            ),
+        ),
+        fields=fields,
+        n=int(sample.row_counts.sum()),
+        n_scored=int(sample.row_counts[groups].sum()),
+        fingerprint=f"{fingerprint:032x}:{split!r}",
+        spec=EvaluationSpec(loss.name, repr(split), _n_classes(sample)),
+    )
+
+
+def _fit_bias(sample: Sample, part: Part, split: Split) -> FloatArray:
+    _require_support(sample.support[list(part.fitted_on)].sum(axis=0), split)
+    if len(part.fitted_on) == len(sample.row_counts):
+        return sample.loss.fit_bias(sample.y_true, sample.margin, sample.weight)
+    fitted_on = np.zeros(len(sample.row_counts), dtype=bool)
+    fitted_on[list(part.fitted_on)] = True
+    mine = fitted_on[sample.group]
+    return sample.loss.fit_bias(
+        sample.y_true[mine], sample.margin[mine], _take(sample.weight, mine)
+    )
+
+
+def _require_support(support: NDArray[np.intp], split: Split) -> None:
+    """Refuse bias rows in which a class is missing or too rare for its bias to mean something."""
+    if len(support) == 1 and support[0] == 0:
+        raise UndefinedMetricError(
+            f"split must leave rows to fit the bias on; got none with {split!r}. "
+            "Use more rows or split=InSample()."
+        )
+    rarest = int(support.argmin())
+    if len(support) > 1 and support[rarest] < split.min_class_count:
+        raise UndefinedMetricError(
+            f"y_true must hold at least {split.min_class_count} rows of each class where "
+            f"{split!r} fits the bias; got {support[rarest]} of class {rarest}. "
+            "Use more rows, or split=InSample() if all rows together hold enough."
+        )
+
+
+def _correct(
+    sample: Sample, parts: tuple[Part, ...], biases: tuple[FloatArray, ...]
+) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Return which rows are scored, and the corrected loss of each of those."""
+    scored = np.zeros(len(sample.group), dtype=bool)
+    corrected = np.zeros(len(sample.group))
+    for part, bias in zip(parts, biases, strict=True):
+        mine = sample.group == part.scored
+        scored |= mine
+        margin = sample.loss.correct(sample.margin[mine], bias)
+        corrected[mine] = sample.loss.values(sample.y_true[mine], margin)
+    return scored, corrected
+
+
+def _require_scored_rows(scored: NDArray[np.bool_], weight: FloatArray | None) -> None:
+    if not np.any(scored if weight is None else weight[scored]):
+        raise UndefinedMetricError(
+            "split must leave rows to score; got none. Use more rows or split=InSample()."
+        )
+
+
+def _mean(values: FloatArray, weight: FloatArray | None) -> float:
+    return float(values.sum() / len(values) if weight is None else weight @ values / weight.sum())
+
+
+def _standard_error(
+    values: FloatArray, weight: FloatArray | None, squared_weight: FloatArray | None, n: int
+) -> float:
+    """Return the linearised standard error of a (weighted) mean; nan for a single row."""
+    if n < 2:
+        return float("nan")
+    squares = (values - _mean(values, weight)) ** 2
+    total = len(values) if weight is None else float(weight.sum())
+    variance = float(squares.sum() if squared_weight is None else squared_weight @ squares)
+    return float(np.sqrt(max(0.0, variance) * n / (n - 1)) / total)
+
+
+def _take(weight: FloatArray | None, mask: NDArray[np.bool_]) -> FloatArray | None:
+    return None if weight is None else weight[mask]
+
+
+def _plain(bias: FloatArray) -> BiasTerm:
+    return float(bias) if bias.ndim == 0 else tuple(float(term) for term in bias)
+
+
+def _n_classes(sample: Sample) -> int | None:
+    return sample.support.shape[1] if sample.loss.task in ("binary", "multiclass") else None

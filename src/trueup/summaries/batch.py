@@ -1,0 +1,96 @@
+"""A batch of raw columns, read block by block so that nothing of its size is ever copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.errors import InvalidInputError
+from trueup.field_cells import Levels
+from trueup.inputs import as_array, column, read_rows, read_weight, require_fields
+from trueup.losses import Loss
+from trueup.notices import Notices, Place
+from trueup.rows import Rows
+from trueup.summaries.field import read_whole_levels
+
+Result = TypeVar("Result")
+
+BLOCK = 16_384
+"""Rows of a block: its temporaries stay in the cache of a core."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Columns of one update, as arrays that were not looked into yet."""
+
+    columns: Mapping[str, NDArray[Any]]
+    levels: Mapping[str, Levels]
+    labels: Sequence[Any] | None
+    n: int
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether rows have an id other than their position."""
+        return "row_id" in self.columns
+
+    def map_shares(
+        self, summarise: Callable[[Sequence[slice]], Result], threads: int
+    ) -> list[Result]:
+        """Deal the blocks out to threads; return what each makes of its share."""
+        if threads < 1:
+            raise InvalidInputError(
+                f"threads must be at least 1; got {threads}. Pass the number of free cores."
+            )
+        blocks = [slice(i, min(i + BLOCK, self.n)) for i in range(0, self.n, BLOCK)]
+        shares = [share for i in range(threads) if (share := blocks[i::threads])]
+        if len(shares) == 1:
+            return [summarise(blocks)]
+        with ThreadPoolExecutor(len(shares)) as pool:
+            return list(pool.map(summarise, shares))
+
+    def read(self, loss: Loss, block: slice, first_row: int, notices: Notices) -> Rows:
+        """Return the checked rows of a block; ``first_row`` is the position of the batch."""
+        part: dict[str, Any] = {name: values[block] for name, values in self.columns.items()}
+        place = Place(first_row + block.start, notices)
+        return read_rows(**part, loss=loss, labels=self.labels, place=place)
+
+    def refuse(self, loss: Loss) -> None:
+        """Read the batch as a whole, for an error that names the index in it."""
+        columns: dict[str, Any] = dict(self.columns)
+        read_rows(**columns, loss=loss, labels=self.labels)
+
+
+def make_batch(
+    loss: Loss,
+    labels: Sequence[Any] | None,
+    fields: Mapping[str, Any] | None,
+    columns: Mapping[str, Any],
+) -> Batch:
+    """Return a batch whose columns are of equal length.
+
+    Raises
+    ------
+    InvalidInputError
+        As :func:`trueup.inputs.read_rows`.
+    """
+    given = {name: as_array(values, name) for name, values in columns.items() if values is not None}
+    n = len(column(given["y_true"], "y_true"))
+    batch = Batch(given, _read_fields(fields, loss, n), labels, n)
+    in_columns = all(values.ndim in (1, 2) and len(values) == n for values in given.values())
+    if n and not (in_columns and ("y_pred" in given) != ("y_logit" in given)):
+        batch.refuse(loss)
+    if n and "sample_weight" in given and not np.any(given["sample_weight"]):
+        read_weight(given["sample_weight"], n)
+    return batch
+
+
+def _read_fields(fields: Mapping[str, Any] | None, loss: Loss, n: int) -> dict[str, Levels]:
+    if fields is None or n == 0:
+        return {}
+    require_fields(fields, loss)
+    return {name: read_whole_levels(values, name, n) for name, values in fields.items()}

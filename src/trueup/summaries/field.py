@@ -1,0 +1,136 @@
+"""Sums over the levels of a field, mergeable by level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from trueup._kernels import engine
+from trueup.errors import InvalidInputError, StateMismatchError
+from trueup.field_cells import Levels, read_levels
+from trueup.field_distribution import binomial_deviation
+from trueup.inputs import column, read_binary_labels, read_probabilities, read_weight
+from trueup.losses import FloatArray
+
+N_SUMS = 6
+_EPSILON = 0.01
+
+
+@dataclass(frozen=True)
+class FieldErrors:
+    """Calibration error over the levels of one field, from sums over the levels alone.
+
+    Attributes
+    ----------
+    ece, rce : float
+        Field-ECE (absolute, in probability units) and Field-RCE (relative to the rate of a level).
+    floor : float
+        Expected ``ece`` of a perfect model: from the binomial with the mean and the variance of
+        each level, with weights from that of Kish's effective number of rows.
+    n_levels : int
+        Number of levels, a missing value counted as one.
+    epsilon : float
+        The epsilon of ``rce``.
+    """
+
+    ece: float
+    rce: float
+    floor: float
+    n_levels: int
+    epsilon: float = _EPSILON
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values."""
+        return asdict(self)
+
+
+class FieldSummary:
+    """Summary of one field; its size grows with the number of levels and not with the rows.
+
+    Parameters
+    ----------
+    name : str
+        Name of the field.
+    levels : iterable of str
+        Levels known before the first row.
+    sums : float array of shape (n_levels, 6), optional
+        What the kernels' ``add_cells`` summed for them so far.
+    """
+
+    def __init__(
+        self, name: str, levels: Iterable[str] = (), sums: FloatArray | None = None
+    ) -> None:
+        self.name = name
+        self.levels = {level: i for i, level in enumerate(levels)}
+        self.sums = np.zeros((len(self.levels), N_SUMS)) if sums is None else sums
+
+    def update(self, y_true: Any, y_proba: Any, field: Any, *, sample_weight: Any = None) -> None:
+        """Add a batch: labels 0/1, probabilities and levels, each of shape (n,)."""
+        label = read_binary_labels(y_true)
+        if len(label) == 0:
+            return
+        proba, levels = read_probabilities(y_proba), read_whole_levels(field, self.name, len(label))
+        weight, batch = (
+            read_weight(sample_weight, len(label)),
+            FieldSummary(self.name, levels.names),
+        )
+        engine(len(label)).add_cells(levels.codes, label, proba, weight, batch.sums)
+        self.merge(batch)
+
+    def merge(self, other: FieldSummary) -> None:
+        """Add the rows of another summary of the same field.
+
+        Raises
+        ------
+        StateMismatchError
+            If the other summary is of another field.
+        """
+        if self.name != other.name:
+            raise StateMismatchError(
+                f"summaries must be of one field; got {self.name!r} and {other.name!r}. "
+                "Merge each field with its own."
+            )
+        position = [self.levels.setdefault(level, len(self.levels)) for level in other.levels]
+        grown = np.zeros((len(self.levels), N_SUMS))
+        grown[: len(self.sums)] = self.sums
+        grown[position] += other.sums
+        self.sums = grown
+
+    def compute(self) -> FieldErrors:
+        """Return the calibration error over the levels of positive weight."""
+        total, label, proba, proba_square, weight_square, _ = self.sums[self.sums[:, 0] > 0.0].T
+        gap, n = np.abs(label - proba), float(total.sum())
+        row_weight = weight_square / total  # the weight of a row if all rows had the same
+        deviation = binomial_deviation(proba / row_weight, proba_square / row_weight)
+        return FieldErrors(
+            ece=float(gap.sum() / n),
+            rce=float((gap / (label / total + _EPSILON)).sum() / n),
+            floor=float((row_weight * deviation).sum() / n),
+            n_levels=len(total),
+        )
+
+
+def read_whole_levels(field: Any, name: str, n: int) -> Levels:
+    """Return the level of each of n rows; fractional numbers are refused.
+
+    Their quantiles depend on rows that other summaries hold.
+    """
+    values = None if hasattr(field, "cat") or hasattr(field, "categories") else column(field, name)
+    if values is not None and values.dtype.kind == "f":
+        fractional = np.isfinite(values) & (np.mod(values, 1.0) != 0.0)
+        if fractional.any():
+            index = int(np.flatnonzero(fractional)[0])
+            raise InvalidInputError(
+                f"{name} must be whole numbers or categories in a summary; got {values[index]} "
+                f"at index {index}. Cut it into bins first."
+            )
+    levels = read_levels(field, name)
+    if len(levels.codes) != n:
+        raise InvalidInputError(
+            f"{name} must have as many rows as y_true ({n}); got {len(levels.codes)}. "
+            "Pass all rows."
+        )
+    return levels

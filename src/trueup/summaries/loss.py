@@ -1,0 +1,245 @@
+"""The summaries of the losses: update with batches, merge, compute, store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+from scipy.special import expit
+
+from trueup._kernels import Engine, engine
+from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
+from trueup.evaluation import Evaluation
+from trueup.losses import BrierScore, LogLoss, Loss, SquaredError
+from trueup.notices import Notices
+from trueup.scoring import Sample, score
+from trueup.splits import CrossFit, InSample, Split
+from trueup.summaries.batch import Batch, make_batch
+from trueup.summaries.field import FieldSummary
+from trueup.summaries.logit_grid import LogitGrid
+from trueup.summaries.points import Arrays, State
+from trueup.summaries.residual import ResidualMoments
+from trueup.summaries.storage import pack, split_to_json
+from trueup.summaries.totals import RowTotals
+
+_DEFAULT_SPLIT = CrossFit()
+
+
+class LossSummary:
+    """Summary of predictions for one loss; use one of its subclasses.
+
+    Parameters
+    ----------
+    split : CrossFit, HoldOut or InSample, default CrossFit(5)
+        Which rows fit the bias and which are scored. ``Rolling`` needs all times and is refused.
+
+    Notes
+    -----
+    Without ``row_id`` a row's id is its position among the rows that this summary was updated
+    with. Summaries that are going to be merged need ids of their own, for ``CrossFit`` and
+    ``HoldOut``: positions would repeat. With ``InSample`` they merge all the same, and only the
+    fingerprint then depends on how the rows were divided.
+    """
+
+    loss: ClassVar[Loss]
+    _state_type: ClassVar[type[LogitGrid] | type[ResidualMoments]]
+
+    def __init__(self, split: Split = _DEFAULT_SPLIT) -> None:
+        if not isinstance(split, Split) or split.n_groups is None:
+            raise InvalidInputError(
+                f"split must be CrossFit, HoldOut or InSample in a summary; got {split!r}. "
+                "Use evaluate() on arrays for the other splits."
+            )
+        self.split = split
+        self._n_groups = split.n_groups
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all rows."""
+        n_classes = 2 if self.loss.task == "binary" else 1
+        self._totals = RowTotals(self._n_groups, n_classes)
+        self._state: State = self._state_type(self._n_groups)
+        self._fields: dict[str, FieldSummary] = {}
+
+    @property
+    def n(self) -> int:
+        """Number of rows so far."""
+        return int(self._totals.row_counts.sum())
+
+    def update(
+        self,
+        y_true: Any,
+        y_pred: Any = None,
+        *,
+        y_logit: Any = None,
+        labels: Sequence[Any] | None = None,
+        row_id: Any = None,
+        sample_weight: Any = None,
+        fields: Mapping[str, Any] | None = None,
+        threads: int = 1,
+    ) -> None:
+        """Add a batch of rows, of any size; a batch that is refused changes nothing.
+
+        Parameters
+        ----------
+        y_true, y_pred, y_logit, labels, row_id, sample_weight, fields
+            As in :func:`trueup.evaluate`; every batch has the same fields.
+        threads : int, default 1
+            Threads that share the batch.
+
+        Raises
+        ------
+        InvalidInputError
+            If an argument has the wrong shape, type or range.
+        StateMismatchError
+            If earlier batches had other fields, or ids where this one has none.
+        """
+        columns = {
+            "y_true": y_true,
+            "y_pred": y_pred,
+            "y_logit": y_logit,
+            "row_id": row_id,
+            "sample_weight": sample_weight,
+        }
+        batch = make_batch(self.loss, labels, fields, columns)
+        if batch.n:
+            self._absorb(self._summarise(batch, threads))
+
+    def merge(self, other: Self) -> None:
+        """Add the rows of another summary.
+
+        Raises
+        ------
+        StateMismatchError
+            If the summaries differ in kind, split or fields, or if row positions would repeat.
+        """
+        if type(other) is not type(self) or other.split != self.split:
+            raise StateMismatchError(
+                f"summaries must be of one kind and split; got {self!r} and {other!r}. "
+                "Make all of them with the same arguments."
+            )
+        both_positional = self._totals.positional and other._totals.positional
+        if both_positional and not isinstance(self.split, InSample):
+            raise StateMismatchError(
+                f"row_id must be given in summaries that are merged with {self.split!r}; got "
+                "positions in both. Pass row_id to update()."
+            )
+        self._absorb(other)
+
+    def compute(self) -> Evaluation:
+        """Return the evaluation of all rows so far, equal to that of ``evaluate`` to 1e-11.
+
+        Raises
+        ------
+        UndefinedMetricError
+            If there are no rows, or the bias rows lack a class.
+        """
+        if self.n == 0:
+            raise UndefinedMetricError(
+                "summary must hold at least one row; got 0. Update it with the validation rows."
+            )
+        sample = Sample(
+            self.loss,
+            **vars(self._state.points()),
+            row_counts=self._totals.row_counts,
+            support=self._totals.support,
+        )
+        fields = {name: field.compute() for name, field in self._fields.items()}
+        return score(sample, self.split, self._totals.fingerprint, fields)
+
+    def to_bytes(self) -> bytes:
+        """Return the summary as bytes, for :func:`trueup.summaries.from_bytes`."""
+        header = {
+            "kind": type(self).__name__,
+            "split": split_to_json(self.split),
+            "totals": self._totals.to_json(),
+            "fields": {name: list(field.levels) for name, field in self._fields.items()},
+        }
+        arrays = self._totals.to_arrays() | self._state.to_arrays()
+        arrays |= {f"field_{i}": field.sums for i, field in enumerate(self._fields.values())}
+        return pack(header, arrays)
+
+    def restore(self, header: Mapping[str, Any], arrays: Arrays) -> None:
+        """Take the state that ``to_bytes`` stored."""
+        self._totals = RowTotals.restored(header["totals"], arrays)
+        self._state.restore(arrays)
+        self._fields = {
+            name: FieldSummary(name, levels, arrays[f"field_{i}"])
+            for i, (name, levels) in enumerate(header["fields"].items())
+        }
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(split={self.split!r})"
+
+    def _summarise(self, batch: Batch, threads: int) -> Self:
+        """Return the summary of a batch; its blocks are dealt out to the threads."""
+        kernels = engine(self.n + batch.n)
+        try:
+            shares = batch.map_shares(
+                lambda share: self._summarise_share(batch, share, kernels), threads
+            )
+        except InvalidInputError:
+            batch.refuse(self.loss)  # the same rule, with the index in the whole batch
+            raise
+        whole, notices = type(self)(self.split), Notices()
+        for part, mine in shares:
+            whole._absorb(part)
+            notices.add(mine)
+        notices.warn()
+        return whole
+
+    def _summarise_share(
+        self, batch: Batch, share: Sequence[slice], kernels: Engine
+    ) -> tuple[Self, Notices]:
+        part, notices = type(self)(self.split), Notices()
+        part._totals.positional = not batch.has_ids
+        part._fields = {
+            name: FieldSummary(name, levels.names) for name, levels in batch.levels.items()
+        }
+        for block in share:
+            rows = batch.read(self.loss, block, self.n, notices)
+            groups = self.split.groups(rows.row_id, None)
+            part._totals.add(rows, groups, kernels)
+            part._state.add(rows, groups, kernels)
+            proba = expit(rows.margin) if batch.levels else rows.margin
+            for name, levels in batch.levels.items():
+                sums = part._fields[name].sums
+                kernels.add_cells(levels.codes[block], rows.y_true, proba, rows.weight, sums)
+        return part, notices
+
+    def _absorb(self, other: Self) -> None:
+        """Add the rows of a summary of the same kind and split."""
+        if other.n == 0:
+            return
+        if self.n == 0:
+            self._fields = {name: FieldSummary(name) for name in other._fields}
+        if self._fields.keys() != other._fields.keys():
+            raise StateMismatchError(
+                f"fields must be the same in every batch and summary; got {list(self._fields)} "
+                f"and {list(other._fields)}. Pass the same fields everywhere."
+            )
+        self._totals.merge(other._totals)
+        self._state.merge(other._state)
+        for name, field in self._fields.items():
+            field.merge(other._fields[name])
+
+
+class LogLossSummary(LossSummary):
+    """Summary for the log loss of 0/1 labels: 24 KiB a group, 48 KiB with weights."""
+
+    loss = LogLoss()
+    _state_type = LogitGrid
+
+
+class BrierSummary(LossSummary):
+    """Summary for the Brier score, as large as that for the log loss."""
+
+    loss = BrierScore()
+    _state_type = LogitGrid
+
+
+class SquaredErrorSummary(LossSummary):
+    """Summary for the squared error: 88 bytes a group."""
+
+    loss = SquaredError()
+    _state_type = ResidualMoments

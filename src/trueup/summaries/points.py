@@ -1,0 +1,58 @@
+"""What stands for the rows of a summary."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup._kernels import Engine
+from trueup.losses import FloatArray
+from trueup.rows import Rows
+from trueup.splits import GroupArray
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Points:
+    """Weighted points; the arguments of the same names of :class:`trueup.scoring.Sample`."""
+
+    y_true: FloatArray
+    margin: FloatArray
+    weight: FloatArray
+    squared_weight: FloatArray
+    group: GroupArray
+
+
+class State(ABC):
+    """Mergeable sums from which the points are made."""
+
+    @abstractmethod
+    def add(self, rows: Rows, groups: GroupArray, kernels: Engine) -> None:
+        """Add a block of rows."""
+
+    @abstractmethod
+    def merge(self, other: Self) -> None:
+        """Add the rows of another state."""
+
+    @abstractmethod
+    def points(self) -> Points:
+        """Return the points."""
+
+    @abstractmethod
+    def to_arrays(self) -> Arrays:
+        """Return the sums."""
+
+    @abstractmethod
+    def restore(self, arrays: Arrays) -> None:
+        """Take the sums of ``to_arrays``."""
+
+
+def concatenate(parts: list[Points]) -> Points:
+    """Return the points of all parts."""
+    names = ("y_true", "margin", "weight", "squared_weight", "group")
+    return Points(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))

@@ -1,0 +1,57 @@
+"""Which summary belongs to a loss, and which to stored bytes."""
+
+from __future__ import annotations
+
+from trueup.errors import InvalidInputError
+from trueup.losses import Loss
+from trueup.splits import Split
+from trueup.summaries.loss import BrierSummary, LogLossSummary, LossSummary, SquaredErrorSummary
+from trueup.summaries.storage import split_from_json, unpack
+
+_KINDS: tuple[type[LossSummary], ...] = (LogLossSummary, BrierSummary, SquaredErrorSummary)
+
+
+def summary_type(loss: str | Loss) -> type[LossSummary] | None:
+    """Return the kind of summary of a loss; None where there is none."""
+    for kind in _KINDS:
+        if loss == kind.loss.name or type(loss) is type(kind.loss):
+            return kind
+    return None
+
+
+def summary_of(loss: str, split: Split) -> LossSummary:
+    """Return an empty summary for a loss.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no summary for the loss.
+    """
+    kind = summary_type(loss)
+    if kind is None:
+        names = sorted(kind.loss.name for kind in _KINDS)
+        raise InvalidInputError(
+            f"loss must be one of {names} in a summary; got {loss!r}. "
+            "Use evaluate() on arrays for other losses."
+        )
+    return kind(split)
+
+
+def from_bytes(data: bytes) -> LossSummary:
+    """Return the summary that ``to_bytes`` stored; nothing in the bytes is executed.
+
+    Raises
+    ------
+    InvalidInputError
+        If the bytes are no summary, or one of another version.
+    """
+    header, arrays = unpack(data)
+    kinds = {kind.__name__: kind for kind in _KINDS}
+    if header.get("kind") not in kinds:
+        raise InvalidInputError(
+            f"data must be a summary among {sorted(kinds)}; got {header.get('kind')!r}. "
+            "Pass what to_bytes() returned."
+        )
+    summary = kinds[header["kind"]](split_from_json(header["split"]))
+    summary.restore(header, arrays)
+    return summary

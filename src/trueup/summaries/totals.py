@@ -1,0 +1,67 @@
+"""How many rows a summary stands for, and which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from trueup._kernels import Engine
+from trueup.errors import StateMismatchError
+from trueup.row_hash import FINGERPRINT_MODULUS
+from trueup.rows import Rows
+from trueup.splits import GroupArray
+from trueup.summaries.points import Arrays
+
+
+class RowTotals:
+    """Rows of each group, rows of positive weight of each class, and the fingerprint.
+
+    ``positional`` says that the rows are known by position; None while there are no rows.
+    """
+
+    def __init__(self, n_groups: int, n_classes: int) -> None:
+        self.row_counts = np.zeros(n_groups, dtype=np.int64)
+        self.support = np.zeros((n_groups, n_classes), dtype=np.int64)
+        self.fingerprint = 0
+        self.positional: bool | None = None
+
+    def add(self, rows: Rows, groups: GroupArray, kernels: Engine) -> None:
+        """Add a block of rows."""
+        n_groups = len(self.row_counts)
+        support = rows.support(groups, n_groups)
+        self.support += support
+        self.row_counts += (
+            support.sum(axis=1) if rows.weight is None else np.bincount(groups, minlength=n_groups)
+        )
+        low, high = kernels.hash_sums(rows.row_id, rows.y_true, rows.weight)
+        self.fingerprint = (self.fingerprint + low + (high << 64)) % FINGERPRINT_MODULUS
+
+    def merge(self, other: Self) -> None:
+        """Add the rows of other totals."""
+        if self.positional is not None and self.positional != other.positional:
+            raise StateMismatchError(
+                "row_id must be given for all rows or for none; got both. "
+                "Pass row_id to every update()."
+            )
+        self.positional = other.positional
+        self.row_counts = self.row_counts + other.row_counts
+        self.support = self.support + other.support
+        self.fingerprint = (self.fingerprint + other.fingerprint) % FINGERPRINT_MODULUS
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is not an array."""
+        return {"fingerprint": f"{self.fingerprint:032x}", "positional": self.positional}
+
+    def to_arrays(self) -> Arrays:
+        """Return what is an array."""
+        return {"row_counts": self.row_counts, "support": self.support}
+
+    @classmethod
+    def restored(cls, plain: Mapping[str, Any], arrays: Arrays) -> Self:
+        """Return the totals of ``to_json`` and ``to_arrays``."""
+        totals = cls(*arrays["support"].shape)
+        totals.row_counts, totals.support = arrays["row_counts"], arrays["support"]
+        totals.fingerprint, totals.positional = int(plain["fingerprint"], 16), plain["positional"]
+        return totals
