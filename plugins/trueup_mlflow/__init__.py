@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from trueup_mlflow.log_calibrators import log_calibrators as log_calibrators
     from trueup_mlflow.log_evaluation import log_evaluation as log_evaluation
     from trueup_mlflow.log_predictions import log_predictions as log_predictions
+    from trueup_mlflow.log_resampling import log_resampling as log_resampling
     from trueup_mlflow.log_study import log_study as log_study
 
 _HOME = {
@@ -29,6 +30,7 @@ _HOME = {
     "log_calibrators": "log_calibrators",
     "log_evaluation": "log_evaluation",
     "log_predictions": "log_predictions",
+    "log_resampling": "log_resampling",
     "log_study": "log_study",
 }
 

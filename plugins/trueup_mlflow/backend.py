@@ -30,11 +30,11 @@ from mlflow.projects.utils import (
 from mlflow.tracking import MlflowClient
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
 
+from trueup_mlflow.context import AUTOLOG_VARIABLE, SEED_VARIABLE
 from trueup_mlflow.items import ROLE_TAG, SEED_PARENT_ROLE, SEED_TAG
 from trueup_mlflow.seeds import log_seed_summary
 
 SEED_PARAMETER = "seed"
-SEED_VARIABLE = "TRUEUP_SEED"
 _FINISHED = str(RunStatus.to_string(RunStatus.FINISHED))
 _FAILED = str(RunStatus.to_string(RunStatus.FAILED))
 
@@ -231,6 +231,8 @@ def _run_seed(project: _Project, seed: int, parent_run_id: str) -> bool:
         **get_run_env_vars(run_id, project.experiment_id),
         "MLFLOW_TRACKING_URI": mlflow.get_tracking_uri(),
         SEED_VARIABLE: str(seed),
+        # Seeds the generators of a project that declares no seed, and logs calibrated twins.
+        AUTOLOG_VARIABLE: os.environ.get(AUTOLOG_VARIABLE, "1"),
     }
     command = project.command(seed, run_id)
     success = subprocess.run(command, env=environment, check=False).returncode == 0

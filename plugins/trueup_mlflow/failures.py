@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
-
 from trueup.errors import TrueupWarning
+from trueup.user_warning import warn_user
 
 
 def warn(message: str) -> None:
@@ -14,7 +12,7 @@ def warn(message: str) -> None:
     The user's call goes on even where filters make warnings errors.
     """
     try:
-        warnings.warn(message, TrueupWarning, stacklevel=_caller_level())
+        warn_user(message)
     except TrueupWarning:
         return
 
@@ -24,14 +22,3 @@ def describe(failure: BaseException) -> str:
     text = " ".join(str(failure).split())
     kind = type(failure)
     return text if kind.__module__.startswith("trueup.") else f"{kind.__name__}: {text}"
-
-
-def _caller_level() -> int:
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-def _is_ours(module: str) -> bool:
-    return module.partition(".")[0] in ("trueup", "trueup_mlflow")

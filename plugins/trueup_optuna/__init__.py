@@ -46,7 +46,14 @@ __all__ = list(_HOME)
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'trueup_optuna' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    try:
+        value = getattr(import_module(_HOME[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name in ("joblib", "sklearn"):
+            raise ImportError(
+                f"{name} needs scikit-learn. Run: pip install 'trueup[optuna,sklearn]'"
+            ) from error
+        raise
     globals()[name] = value
     return value
 

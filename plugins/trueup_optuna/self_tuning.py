@@ -15,15 +15,13 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, column
 
 from trueup.errors import InvalidInputError
 from trueup.losses import Loss
-from trueup.resampling.bootstrap import IndexArray
 from trueup.resampling.generalization import generalization_error, read_data
 from trueup.resampling.measures import read_measure
-from trueup.resampling.strategies import read_splits
+from trueup.resampling.strategies import Pairs, read_splits
 from trueup_optuna.tuning_samplers import SearchSpace, check_space, make_sampler, suggest
 
 _PARAMS = "params"
 Direction = Literal["maximize", "minimize"]
-Pairs = tuple[tuple[IndexArray, IndexArray], ...]
 
 
 def _inducer_has(name: str) -> Callable[[SelfTuningLearner], bool]:

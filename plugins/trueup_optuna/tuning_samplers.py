@@ -53,7 +53,15 @@ def suggest(trial: optuna.Trial, space: SearchSpace) -> dict[str, Any]:
     """Return the parameters of a trial."""
     if callable(space):
         return dict(space(trial))
-    return {name: trial._suggest(name, distribution) for name, distribution in space.items()}
+    return {name: _suggest(trial, name, distribution) for name, distribution in space.items()}
+
+
+def _suggest(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> Any:
+    if isinstance(distribution, CategoricalDistribution):
+        return trial.suggest_categorical(name, distribution.choices)
+    numbers = {key: getattr(distribution, key) for key in ("low", "high", "step", "log")}
+    ask = trial.suggest_int if isinstance(distribution, IntDistribution) else trial.suggest_float
+    return ask(name, **numbers)
 
 
 def make_sampler(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from trueup.errors import TrueupWarning
+from trueup.user_warning import warn_user
 
 SATURATING_LOGIT = {np.dtype(np.float32): 16.6, np.dtype(np.float16): 7.6}
 """Logit from which a probability of that type is exactly 1."""
@@ -33,19 +31,15 @@ class Notices:
         """Warn the caller of trueup."""
         if self.saturated_dtype is not None:
             dtype = self.saturated_dtype
-            warnings.warn(
+            warn_user(
                 f"{self.n_saturated} {dtype} predictions are exactly 1.0: {dtype} probabilities "
                 f"saturate at a logit of {SATURATING_LOGIT[dtype]}. "
                 "Pass y_logit, or float64 probabilities.",
-                TrueupWarning,
-                stacklevel=_caller_level(),
             )
         if self.n_clipped:
-            warnings.warn(
+            warn_user(
                 f"{self.n_clipped} predictions are 0 or 1, or closer to it than float64's eps; "
                 "the logarithm is clipped at eps.",
-                TrueupWarning,
-                stacklevel=_caller_level(),
             )
 
 
@@ -55,15 +49,3 @@ class Place:
 
     first_row: int
     notices: Notices
-
-
-def _caller_level() -> int:
-    """Return the stack level of the first frame outside of trueup and its plugins."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-def _is_ours(module: str) -> bool:
-    return module.startswith(("trueup.", "trueup_"))

@@ -6,11 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import make_scorer
 
 from trueup.calibrated import evaluate
 from trueup.losses import Loss, get_loss
 from trueup.splits import CrossFit, Split
+
+try:
+    from sklearn.metrics import make_scorer
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "trueup.scorers needs scikit-learn. Run: pip install 'trueup[sklearn]'"
+    ) from error
 
 Scorer = Callable[..., float]
 _DEFAULT_SPLIT = CrossFit()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.errors import InvalidInputError, TrueupWarning, UndefinedMetricError
-from trueup.inputs import _caller_level
+from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.resampling.estimate import FoldResult, GEEstimate, Interval
 from trueup.resampling.inducers import Predicted
 from trueup.resampling.interval import corrected_t_interval
 from trueup.resampling.measures import Measure
 from trueup.resampling.strategies import Splits
 from trueup.splits import Split
+from trueup.user_warning import warn_user
 
 Aggregate = str | Callable[[NDArray[np.float64]], float]
 Pair = tuple[float, float | None]
@@ -97,11 +96,9 @@ def _warn_of_pooling(plan: Plan) -> None:
         what = f"the calibrated {plan.measure.name}"
     else:
         return
-    warnings.warn(
+    warn_user(
         f"{what} has no value on a single row: the predictions of all test sets were pooled, so "
         "scores of different models are compared. Use k-fold to avoid it.",
-        TrueupWarning,
-        stacklevel=_caller_level(),
     )
 
 

@@ -12,7 +12,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
 
 from trueup.errors import InvalidInputError
-from trueup.inputs import _as_array
+from trueup.inputs import as_array
 from trueup.resampling.bootstrap import IndexArray
 from trueup.resampling.measures import Measure
 
@@ -86,7 +86,7 @@ def _respond(model: Any, X: Any, measure: Measure) -> Array:
                 f"a training function must return a model or a function of X; got {model!r}. "
                 "Return the function that predicts."
             )
-        return _as_array(model(X), "y_pred")
+        return as_array(model(X), "y_pred")
     response = _best_score(model) if measure.response == "score" else measure.response
     if not hasattr(model, response):
         raise InvalidInputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from sklearn.model_selection import (
 
 from trueup.errors import InvalidInputError
 from trueup.resampling.bootstrap import Bootstrap, IndexArray
+
+Pairs = tuple[tuple[IndexArray, IndexArray], ...]
 
 _WITH_INTERVAL = (
     *(KFold, StratifiedKFold, GroupKFold, StratifiedGroupKFold),
@@ -50,7 +53,7 @@ class Splits:
         Why the strategy has no interval; None where it has one.
     """
 
-    pairs: tuple[tuple[IndexArray, IndexArray], ...]
+    pairs: Pairs
     name: str
     no_interval: str | None
 
@@ -66,7 +69,7 @@ def read_splits(resampling: Any, X: Any, y: Any, groups: Any, *, classifier: boo
     Raises
     ------
     InvalidInputError
-        If the strategy is none of them, or gives no split or an empty part.
+        If the strategy is none of them, gives no split or an empty part, or a row is on both sides.
     """
     if isinstance(resampling, str) or resampling is None:
         raise InvalidInputError(
@@ -74,31 +77,39 @@ def read_splits(resampling: Any, X: Any, y: Any, groups: Any, *, classifier: boo
             f"got {resampling!r}. Pass for example sklearn.model_selection.KFold(5)."
         )
     splitter = check_cv(resampling, y, classifier=classifier)
-    pairs = tuple(
-        (np.asarray(train, dtype=np.intp), np.asarray(test, dtype=np.intp))
-        for train, test in splitter.split(X, y, groups)
-    )
+    drawn = splitter.split(X, y, groups)
+    pairs = tuple((_positions(train), _positions(test)) for train, test in drawn)
+    _check_pairs(pairs, resampling)
+    is_splitter = isinstance(resampling, Integral) or hasattr(resampling, "split")
+    name = repr(splitter) if is_splitter else "given splits"
+    return Splits(pairs, name, _reason(splitter, pairs))
+
+
+def _positions(rows: Any) -> IndexArray:
+    array = np.asarray(rows)
+    return np.flatnonzero(array) if array.dtype == bool else array.astype(np.intp)
+
+
+def _check_pairs(pairs: Pairs, resampling: Any) -> None:
     if not pairs or any(not len(train) or not len(test) for train, test in pairs):
         raise InvalidInputError(
             f"resampling must give training sets and test sets with rows; got {resampling!r}. "
             "Check the splits."
         )
-    found = Splits(pairs, _name(resampling, splitter), None)
-    reason = _reason(splitter, found)
-    return Splits(pairs, found.name, reason)
+    for index, (train, test) in enumerate(pairs):
+        if shared := np.intersect1d(train, test).tolist():
+            raise InvalidInputError(
+                f"test rows must not be training rows; got row {shared[0]} in both at index "
+                f"{index}. Take it out of one of them."
+            )
 
 
-def _name(resampling: Any, splitter: Any) -> str:
-    own = isinstance(resampling, int) or hasattr(resampling, "split")
-    return repr(splitter) if own else "given splits"
-
-
-def _reason(splitter: Any, splits: Splits) -> str | None:
-    if splits.of_single_rows:
+def _reason(splitter: Any, pairs: Pairs) -> str | None:
+    if all(len(test) == 1 for _, test in pairs):
         return _NO_INTERVAL[LeaveOneOut]
     for kind, reason in _NO_INTERVAL.items():
         if isinstance(splitter, kind):
             return reason
     if not isinstance(splitter, _WITH_INTERVAL):
         return "the corrected t interval is for k-fold, repeated k-fold and subsampling only"
-    return "one test set shows no variation" if len(splits.pairs) < 2 else None
+    return "one test set shows no variation" if len(pairs) < 2 else None
