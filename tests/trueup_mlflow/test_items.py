@@ -35,6 +35,7 @@ def test_evaluation_items_are_exactly_the_contract():
         "bias_cost_val_log_loss": evaluation.bias_cost,
         "bias_term_val_log_loss": evaluation.bias_term,
         "val_field_ece_site": evaluation.fields["site"].ece,
+        "val_field_floor_site": evaluation.fields["site"].floor,
         "val_field_rce_site": evaluation.fields["site"].rce,
         "val_field_floor_site": evaluation.fields["site"].floor,
     }
