@@ -37,7 +37,6 @@ def test_evaluation_items_are_exactly_the_contract():
         "val_field_ece_site": evaluation.fields["site"].ece,
         "val_field_floor_site": evaluation.fields["site"].floor,
         "val_field_rce_site": evaluation.fields["site"].rce,
-        "val_field_floor_site": evaluation.fields["site"].floor,
     }
     assert dict(items.tags) == {
         "trueup.split": "CrossFit(folds=5, salt=0)",
