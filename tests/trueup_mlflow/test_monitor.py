@@ -49,14 +49,15 @@ def store(tmp_path_factory):
     client = MlflowClient()
     for name in ("models", "trueup/demand", "trueup/churn"):
         client.create_experiment(name, artifact_location=(folder / "files").as_uri())
-    mlflow.set_experiment("models")
-    train = draw(400, seed=1)
-    register(LinearRegression().fit(train[["a", "b"]], train["y"]), "demand")
-    labels = (train["y"] > 0).astype(float)
-    register(LogisticRegression().fit(train[["a", "b"]], labels), "churn")
-    client.set_registered_model_alias("demand", "champion", "1")
-    monitor.init(URI, draw(400, seed=2), target="y", row_id="id")
-    yield folder
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MLFLOW_EXPERIMENT_NAME", "models")
+        train = draw(400, seed=1)
+        register(LinearRegression().fit(train[["a", "b"]], train["y"]), "demand")
+        labels = (train["y"] > 0).astype(float)
+        register(LogisticRegression().fit(train[["a", "b"]], labels), "churn")
+        client.set_registered_model_alias("demand", "champion", "1")
+        monitor.init(URI, draw(400, seed=2), target="y", row_id="id")
+        yield folder
     mlflow.set_tracking_uri(None)  # back to the environment: the command sets it too
 
 
