@@ -14,15 +14,16 @@ from mlflow.tracking import MlflowClient
 from tqdm import tqdm
 
 import trueup
+from trueup import Evaluation
 from trueup.errors import InvalidInputError
 from trueup_mlflow.failures import describe
 from trueup_mlflow.items import (
     ARTIFACT_FOLDER,
-    LogItems,
     evaluation_items,
     fingerprint_tag,
     metric_key,
 )
+from trueup_mlflow.log_fields import log_fields
 from trueup_mlflow.log_predictions import PREFIX_OF_FILES
 from trueup_mlflow.prediction_table import StoredCall, read_call
 from trueup_mlflow.writer import Point, RunWriter
@@ -153,8 +154,7 @@ def _backfill_table(run_id: str, artifact: str, client: Any) -> Backfilled:
         evaluation = trueup.evaluate(**call.arguments)
     except Exception as failure:  # one unusable table leaves the others to be computed
         return _skip(pending, describe(failure), client)
-    items = evaluation_items(evaluation, prefix=call.place.prefix)
-    return _log_missing(pending, items, call, client)
+    return _log_missing(pending, evaluation, call, client)
 
 
 def _download(run_id: str, artifact: str, client: Any) -> StoredCall:
@@ -163,7 +163,10 @@ def _download(run_id: str, artifact: str, client: Any) -> StoredCall:
         return read_call(pq.read_table(Path(path)))
 
 
-def _log_missing(pending: Backfilled, items: LogItems, call: StoredCall, client: Any) -> Backfilled:
+def _log_missing(
+    pending: Backfilled, evaluation: Evaluation, call: StoredCall, client: Any
+) -> Backfilled:
+    items = evaluation_items(evaluation, prefix=call.place.prefix)
     run = client.get_run(pending.run_id)  # read anew: another table may have added to it
     tag = fingerprint_tag(items.key)
     old, new = run.data.tags.get(tag), items.tags[tag]
@@ -179,6 +182,7 @@ def _log_missing(pending: Backfilled, items: LogItems, call: StoredCall, client:
         return replace(pending, status="present")
     writer = RunWriter(pending.run_id, client)
     if writer.log(replace(items, metrics=missing), _point(call)):
+        log_fields(evaluation, items.key, writer)
         return replace(pending, status="logged")
     return replace(pending, reason="writing failed")
 

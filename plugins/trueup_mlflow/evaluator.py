@@ -14,6 +14,7 @@ from trueup import CrossFit, Evaluation
 from trueup_mlflow.evaluated_model import Predictions, predict
 from trueup_mlflow.failures import describe
 from trueup_mlflow.items import evaluation_items, metric_key
+from trueup_mlflow.log_fields import log_fields
 from trueup_mlflow.softmax_brier_score import loss_of
 from trueup_mlflow.writer import Point, RunWriter
 
@@ -96,6 +97,7 @@ def _log(
         writer.log(items, Point(dataset=dataset))
     else:  # MLflow logs the returned metrics to the run and the model: once is enough
         writer.log(items.without_metrics())
+    log_fields(evaluation, key, writer)
     return items.metrics
 
 

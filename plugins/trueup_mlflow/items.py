@@ -114,9 +114,19 @@ def skipped_tag(key: str) -> str:
     return _legal(f"trueup.skipped.{key}")
 
 
+def cells_key(key: str) -> str:
+    """Return what the cells of the fields of ``K`` go by where they are skipped."""
+    return f"fields_{key}"
+
+
 def figure_file(name: str, key: str) -> str:
     """Return the file of a figure of ``K``, in the artifact folder."""
-    return f"{name}_{_NOT_IN_FILE.sub('_', key)}.png"
+    return f"{_legal_stem(name, key)}.png"
+
+
+def table_file(name: str, key: str) -> str:
+    """Return the file of a table of ``K``, in the artifact folder."""
+    return f"{_legal_stem(name, key)}.parquet"
 
 
 def evaluation_items(
@@ -158,7 +168,7 @@ def evaluation_items(
             fingerprint_tag(name): evaluation.fingerprint,
             VERSION_TAG: __version__,
         },
-        skipped=_skipped_bias_terms(evaluation, name),
+        skipped={**_skipped_bias_terms(evaluation, name), **_skipped_cells(evaluation, name)},
     )
 
 
@@ -207,6 +217,10 @@ def _legal(key: str) -> str:
     return _NOT_IN_KEY.sub("_", key)[:MAX_KEY_LENGTH]
 
 
+def _legal_stem(name: str, key: str) -> str:
+    return f"{name}_{_NOT_IN_FILE.sub('_', key)}"
+
+
 def _rooted(value: float, root: bool) -> float:
     return math.sqrt(value) if root else value
 
@@ -239,6 +253,15 @@ def _field_values(evaluation: Evaluation, prefix: str) -> dict[str, float]:
         for kind in ("ece", "rce", "floor")
         if measured.get(kind) is not None
     }
+
+
+def _skipped_cells(evaluation: Evaluation, key: str) -> dict[str, str]:
+    missing = [
+        name for name, cal in evaluation.fields.items() if getattr(cal, "cells", None) is None
+    ]
+    if not missing:
+        return {}
+    return {cells_key(key): f"levels are tested on rows of weight 1 only: {', '.join(missing)}"}
 
 
 def _finite(

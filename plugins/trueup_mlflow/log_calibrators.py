@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from trueup.calibrators import CalibratorTable
@@ -33,7 +31,4 @@ def log_calibrators(
         Whether all was written; a failure is a warning and a tag, never an error.
     """
     writer, items = RunWriter(run_id, client), calibrator_items(table, prefix)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, TABLE_NAME)
-        file.write_text(table.to_markdown(), encoding="utf-8")
-        return writer.log(items) and writer.log_file(file, items.key)
+    return writer.log(items) and writer.log_text(table.to_markdown(), TABLE_NAME, items.key)

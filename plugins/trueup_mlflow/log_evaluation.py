@@ -14,6 +14,7 @@ from trueup.inputs import read_binary_labels
 from trueup.losses import get_loss
 from trueup_mlflow.failures import describe
 from trueup_mlflow.items import evaluation_items, figure_file, metric_key
+from trueup_mlflow.log_fields import log_fields
 from trueup_mlflow.writer import Point, RunWriter
 
 if TYPE_CHECKING:
@@ -73,9 +74,12 @@ def log_evaluation(
     Notes
     -----
     ``K`` = prefix + loss. The run gains the metrics ``K``, ``calibrated_K``, ``bias_term_K`` (one
-    for each class with ``_<i>`` for several classes), ``bias_cost_K``, ``field_ece_<field>`` and
-    ``field_rce_<field>``, and the tags ``trueup.split``, ``trueup.fingerprint.K`` and
-    ``trueup.version``. No other failure than an invalid argument ends the user's run.
+    for each class with ``_<i>`` for several classes), ``bias_cost_K``, and the tags
+    ``trueup.split``, ``trueup.fingerprint.K`` and ``trueup.version``. With fields it also gains
+    ``field_ece_<field>``, ``field_rce_<field>`` and ``field_floor_<field>``, the table of all
+    levels ``trueup/fields_<K>.parquet`` and a figure of the worst, ``trueup/fields_<K>.png``, both
+    of the latest call; with weights ``trueup.skipped.fields_<K>`` in place of the two files. No
+    other failure than an invalid argument ends the user's run.
     """
     writer = RunWriter(run_id=run_id, client=client)
     try:
@@ -89,6 +93,7 @@ def log_evaluation(
     items = evaluation_items(evaluation, prefix=prefix)
     model_id = model_id or mlflow.get_active_model_id()
     writer.log(items, Point(step=step or 0, model_id=model_id, dataset=dataset))
+    log_fields(evaluation, items.key, writer)
     if figures and evaluation.spec.n_classes == 2:
         writer.log_figure(
             lambda: _reliability(y_true, y_pred, options),

@@ -5,13 +5,9 @@ from __future__ import annotations
 import re
 import time
 from contextlib import suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import mlflow
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 import trueup
 from trueup.errors import InvalidInputError, UndefinedMetricError
@@ -86,13 +82,7 @@ def log_predictions(
         dataset_digest=None if dataset is None else dataset.digest,
     )
     table = write_call(y_true, y_pred, place, **options)
-    file_name = f"{PREFIX_OF_FILES}{name}{'' if step is None else f'_step{step}'}.parquet"
-    written = _upload(table, file_name, RunWriter(run_id=run_id, client=client))
-    return f"{ARTIFACT_FOLDER}/{file_name}" if written else None
-
-
-def _upload(table: pa.Table, file_name: str, writer: RunWriter) -> bool:
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / file_name
-        pq.write_table(table, path, compression="zstd")
-        return writer.log_file(path, path.stem)
+    stem = f"{PREFIX_OF_FILES}{name}{'' if step is None else f'_step{step}'}"
+    writer = RunWriter(run_id=run_id, client=client)
+    written = writer.log_table(lambda: table, f"{stem}.parquet", stem)
+    return f"{ARTIFACT_FOLDER}/{stem}.parquet" if written else None

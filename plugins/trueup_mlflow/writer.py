@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import mlflow
@@ -19,6 +20,7 @@ from trueup_mlflow.failures import describe, warn
 from trueup_mlflow.items import ARTIFACT_FOLDER, LogItems, skipped_items
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from matplotlib.figure import Figure
 
 
@@ -76,16 +78,14 @@ class RunWriter:
         """Tag the run with the reason why ``K`` has no calibrated value, and warn."""
         return self.log(skipped_items(key, reason))
 
-    def log_file(self, path: Path, key: str) -> bool:
-        """Write a file into the artifact folder of trueup."""
-        return self._guarded(
-            key, lambda: self._client.log_artifact(self._run_id, str(path), ARTIFACT_FOLDER)
-        )
-
     def log_text(self, text: str, name: str, key: str) -> bool:
         """Write a text as ``trueup/<name>``."""
         path = f"{ARTIFACT_FOLDER}/{name}"
         return self._guarded(key, lambda: self._client.log_text(self._run_id, text, path))
+
+    def log_table(self, make: Callable[[], pa.Table], name: str, key: str) -> bool:
+        """Make a table and write it as ``trueup/<name>``; making is guarded as well."""
+        return self._guarded(key, lambda: self._upload(make(), name))
 
     def log_figure(self, draw: Callable[[], Figure], name: str, key: str) -> bool:
         """Draw a figure and write it as ``trueup/<name>``; drawing is guarded as well."""
@@ -102,6 +102,14 @@ class RunWriter:
             return self.run_id
         run = mlflow.active_run() or mlflow.start_run()
         return str(run.info.run_id)
+
+    def _upload(self, table: pa.Table, name: str) -> None:
+        from pyarrow.parquet import write_table
+
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / name
+            write_table(table, path, compression="zstd")
+            self._client.log_artifact(self._run_id, str(path), ARTIFACT_FOLDER)
 
     def _log_batch(self, items: LogItems, point: Point) -> None:
         if items.metrics and (point.model_id is not None or isinstance(point.dataset, Dataset)):

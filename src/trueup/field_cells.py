@@ -129,7 +129,7 @@ def _is_missing(value: object) -> bool:
 def _level_name(level: object) -> str:
     if _is_missing(level):
         return MISSING
-    return str(int(level)) if isinstance(level, float) else str(level)
+    return str(int(level)) if isinstance(level, float) and level.is_integer() else str(level)
 
 
 @dataclass(frozen=True)

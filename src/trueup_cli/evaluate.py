@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import trueup
-from trueup import Evaluation
+from trueup import Evaluation, FieldCalibration
 from trueup.errors import InvalidInputError
 from trueup.losses import LOSSES
 from trueup.split_text import parse_split
 from trueup_cli.columns import read_columns
 from trueup_cli.failures import BadInput
-from trueup_mlflow.items import LogItems, calibrated_key, evaluation_items
+from trueup_mlflow.items import LogItems, calibrated_key, evaluation_items, field_key
 
 _PREDICTIONS = ("proba", "logit", "pred")
 
@@ -60,9 +60,11 @@ def evaluate(files: tuple[str, ...], **options: Any) -> None:
         raise BadInput("--log-to-mlflow and --experiment exclude each other. Pass one of them.")
     evaluation = trueup.evaluate(**_arguments(files, options))
     items = evaluation_items(evaluation, prefix=options["prefix"])
-    click.echo(_json(evaluation) if options["as_json"] else _text(evaluation, items))
+    click.echo(
+        _json(evaluation) if options["as_json"] else _text(evaluation, items, options["prefix"])
+    )
     if options["run_id"] or options["experiment"]:
-        _log(items, options)
+        _log(evaluation, items, options)
 
 
 def _arguments(files: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,16 +124,19 @@ def _json(evaluation: Evaluation) -> str:
     return json.dumps(content)
 
 
-def _text(evaluation: Evaluation, items: LogItems) -> str:
+def _text(evaluation: Evaluation, items: LogItems, prefix: str) -> str:
     width = max(map(len, items.metrics))
     errors = {
         items.key: evaluation.standard_errors.vanilla,
         calibrated_key(items.key): evaluation.standard_errors.calibrated,
     }
-    lines = [f"{'':{width}}  {'value':>12}  {'± row sampling':>14}"]
+    floors = _floors(evaluation, prefix)
+    last_title = "perfect model" if floors else ""
+    lines = [f"{'':{width}}  {'value':>12}  {'± row sampling':>14}  {last_title:>13}".rstrip()]
     for key, value in items.metrics.items():
-        error = f"{errors[key]:14.6f}" if key in errors else ""
-        lines.append(f"{key:{width}}  {value:12.6f}  {error}".rstrip())
+        error = f"{errors[key]:.6f}" if key in errors else ""
+        floor = f"{floors[key]:.6f}" if key in floors else ""
+        lines.append(f"{key:{width}}  {value:12.6f}  {error:>14}  {floor:>13}".rstrip())
     lines.append(
         f"{evaluation.n} rows, {evaluation.n_scored} scored, {evaluation.spec.split}, "
         f"rows {evaluation.fingerprint.partition(':')[0]}"
@@ -139,15 +144,29 @@ def _text(evaluation: Evaluation, items: LogItems) -> str:
     return "\n".join(lines)
 
 
-def _log(items: LogItems, options: Mapping[str, Any]) -> None:
+def _floors(evaluation: Evaluation, prefix: str) -> dict[str, float]:
+    """Return what a perfect model would score, by the key of the error of each field."""
+    return {
+        field_key(kind, name, prefix): floor
+        for name, measured in evaluation.fields.items()
+        if isinstance(measured, FieldCalibration)
+        for kind, floor in (("ece", measured.floor), ("rce", measured.rce_floor))
+    }
+
+
+def _log(evaluation: Evaluation, items: LogItems, options: Mapping[str, Any]) -> None:
     from mlflow import MlflowClient
 
+    from trueup_mlflow.log_fields import log_fields
     from trueup_mlflow.writer import Point, RunWriter
 
     client = MlflowClient(options["tracking_uri"])
     run_id = options["run_id"] or _new_run(client, options["experiment"])
     client.get_run(run_id)  # a run that does not exist is bad input, not a warning
-    written = RunWriter(run_id, client).log(items, Point(options["step"]))
+    writer = RunWriter(run_id, client)
+    written = writer.log(items, Point(options["step"])) and log_fields(
+        evaluation, items.key, writer
+    )
     if options["experiment"]:
         client.set_terminated(run_id, "FINISHED" if written else "FAILED")
     if not written:

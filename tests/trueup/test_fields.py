@@ -153,6 +153,15 @@ def test_missing_values_are_a_level_of_their_own(field, names):
     assert sorted(set(levels.codes.tolist())) == list(range(len(names)))
 
 
+def test_infinite_numbers_are_levels():
+    assert read_levels([1.0, np.inf, -np.inf, np.nan], "f").names == (
+        "-inf",
+        "1",
+        "inf",
+        "(missing)",
+    )
+
+
 def test_fractional_numbers_are_cut_at_their_quantiles():
     values = RNG.normal(size=1000)
     values[:50] = np.nan

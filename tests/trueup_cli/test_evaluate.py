@@ -111,6 +111,15 @@ def test_table_shows_what_a_run_would_gain(preds):
     assert f"{N} rows, {N} scored, CrossFit(folds=5, salt=0)" in result.output
 
 
+def test_table_shows_the_error_of_a_field_beside_that_of_a_perfect_model(preds):
+    result = evaluate(preds, "--target", "click", "--proba", "p", "--field", "site")
+    measured = trueup.evaluate(Y, P, fields={"site": FRAME["site"]}).fields["site"]
+    lines = {line.split()[0]: line.split()[1:] for line in result.output.splitlines()[1:]}
+    assert result.output.splitlines()[0].endswith("perfect model")
+    assert lines["field_ece_site"] == [f"{measured.ece:.6f}", f"{measured.floor:.6f}"]
+    assert lines["field_rce_site"] == [f"{measured.rce:.6f}", f"{measured.rce_floor:.6f}"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -169,7 +178,8 @@ def test_result_is_logged_to_a_run_when_asked(preds, store):
     experiment = client.get_experiment_by_name("tests").experiment_id
     run_id = client.create_run(experiment).info.run_id
     options = ["--target", "click", "--proba", "p", "--tracking-uri", store]
-    result = evaluate(preds, *options, "--log-to-mlflow", run_id, "--prefix", "val_", "--step", "3")
+    options += ["--prefix", "val_", "--step", "3", "--field", "site"]
+    result = evaluate(preds, *options, "--log-to-mlflow", run_id)
     assert result.exit_code == 0, result.output
     assert run_id in result.stderr
     run = client.get_run(run_id)
@@ -177,6 +187,10 @@ def test_result_is_logged_to_a_run_when_asked(preds, store):
     assert run.data.metrics["calibrated_val_log_loss"] == evaluation.calibrated
     assert run.data.tags["trueup.fingerprint.val_log_loss"] == evaluation.fingerprint
     assert client.get_metric_history(run_id, "val_log_loss")[0].step == 3
+    assert [entry.path for entry in client.list_artifacts(run_id, "trueup")] == [
+        "trueup/fields_val_log_loss.parquet",
+        "trueup/fields_val_log_loss.png",
+    ]
 
 
 def test_result_is_logged_to_a_new_run_of_an_experiment(preds, store):

@@ -9,7 +9,14 @@ from scipy import stats
 
 import trueup
 from trueup.errors import InvalidInputError
-from trueup_mlflow.items import evaluation_items, field_key, seed_items, skipped_items
+from trueup_mlflow.items import (
+    evaluation_items,
+    field_key,
+    figure_file,
+    seed_items,
+    skipped_items,
+    table_file,
+)
 
 
 def binary_evaluation(**options):
@@ -28,8 +35,8 @@ def test_evaluation_items_are_exactly_the_contract():
         "bias_cost_val_log_loss": evaluation.bias_cost,
         "bias_term_val_log_loss": evaluation.bias_term,
         "val_field_ece_site": evaluation.fields["site"].ece,
-        "val_field_rce_site": evaluation.fields["site"].rce,
         "val_field_floor_site": evaluation.fields["site"].floor,
+        "val_field_rce_site": evaluation.fields["site"].rce,
     }
     assert dict(items.tags) == {
         "trueup.split": "CrossFit(folds=5, salt=0)",
@@ -89,6 +96,22 @@ def test_values_that_are_not_finite_become_reasons(value):
 def test_field_keys_hold_only_what_mlflow_accepts():
     assert field_key("ece", "site=é?", "val_") == "val_field_ece_site___"
     assert len(field_key("rce", "x" * 300)) == 250
+
+
+def test_levels_that_were_not_tested_are_skipped_with_the_reason():
+    weights = np.arange(400) % 2 + 1.0
+    items = evaluation_items(
+        binary_evaluation(fields={"site": np.arange(400) % 3}, sample_weight=weights)
+    )
+    assert dict(items.skipped) == {
+        "fields_log_loss": "levels are tested on rows of weight 1 only: site"
+    }
+    assert "field_floor_site" in items.metrics
+
+
+def test_files_hold_only_what_a_path_may():
+    assert figure_file("fields", "a/b loss") == "fields_a_b_loss.png"
+    assert table_file("fields", "a/b loss") == "fields_a_b_loss.parquet"
 
 
 def test_skipped_items_carry_the_reason_cut_to_the_length_of_a_tag():

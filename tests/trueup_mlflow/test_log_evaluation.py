@@ -43,18 +43,25 @@ def test_run_gains_exactly_these_metrics_tags_and_artifacts(client):
         "calibrated_val_log_loss": evaluation.calibrated,
         "bias_term_val_log_loss": evaluation.bias_term,
         "bias_cost_val_log_loss": evaluation.bias_cost,
-        **{
-            f"val_field_{kind}_site": value
-            for kind, value in evaluation.fields["site"].to_dict().items()
-            if kind in ("ece", "rce", "floor")
-        },
+        "val_field_ece_site": evaluation.fields["site"].ece,
+        "val_field_rce_site": evaluation.fields["site"].rce,
+        "val_field_floor_site": evaluation.fields["site"].floor,
     }
     assert {tag: run.data.tags[tag] for tag in gained_tags(run)} == {
         "trueup.split": "CrossFit(folds=5, salt=0)",
         "trueup.fingerprint.val_log_loss": evaluation.fingerprint,
         "trueup.version": trueup.__version__,
     }
-    assert artifacts(client, run.info.run_id) == []
+    assert artifacts(client, run.info.run_id) == [
+        "trueup/fields_val_log_loss.parquet",
+        "trueup/fields_val_log_loss.png",
+    ]
+
+
+def test_no_fields_no_artifacts(client):
+    with mlflow.start_run() as active:
+        log_evaluation(*rows())
+    assert artifacts(client, active.info.run_id) == []
 
 
 def test_figures_are_logged_when_asked(client):

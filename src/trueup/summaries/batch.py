@@ -84,6 +84,12 @@ def make_batch(
     in_columns = all(values.ndim in (1, 2) and len(values) == n for values in given.values())
     if n and not (in_columns and ("y_pred" in given) != ("y_logit" in given)):
         batch.refuse(loss)
+    prediction = given.get("y_pred", given.get("y_logit", given["y_true"]))
+    if prediction.ndim == 2 and prediction.shape[1] > 2:
+        raise InvalidInputError(
+            f"predictions must have one column, or two, in a summary; got {prediction.shape[1]}. "
+            "Use evaluate() on arrays for several classes."
+        )
     if n and "sample_weight" in given and not np.any(given["sample_weight"]):
         read_weight(given["sample_weight"], n)
     return batch

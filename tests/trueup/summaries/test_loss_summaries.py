@@ -263,6 +263,11 @@ def test_too_few_rows_of_a_class_are_refused_as_evaluate():
         summary.compute()
 
 
+def test_several_classes_are_refused():
+    with pytest.raises(InvalidInputError, match=r"one column, or two, in a summary; got 3\. Use"):
+        LogLossSummary().update([0, 1, 2], np.full((3, 3), 1 / 3))
+
+
 def test_threads_must_be_positive(draw):
     y_true, logit, _ = draw(100)
     with pytest.raises(InvalidInputError, match="threads must be at least 1; got 0"):

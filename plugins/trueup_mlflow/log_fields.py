@@ -1,0 +1,51 @@
+"""The levels of the fields of one evaluation, as a table of all and a figure of the worst."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from trueup import Evaluation, FieldCalibration
+from trueup_mlflow.items import cells_key, figure_file, table_file
+from trueup_mlflow.writer import RunWriter
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def log_fields(evaluation: Evaluation, key: str, writer: RunWriter) -> bool:
+    """Write ``trueup/fields_<K>.parquet`` and ``trueup/fields_<K>.png``; True if nothing failed.
+
+    Nothing is written for fields whose levels were not tested, which is so with weights. A second
+    call with the same ``K`` replaces both files.
+    """
+    fields = {
+        name: measured
+        for name, measured in evaluation.fields.items()
+        if isinstance(measured, FieldCalibration) and measured.cells is not None
+    }
+    if not fields:
+        return True
+    skip_key = cells_key(key)
+    table = writer.log_table(lambda: cells_table(fields), table_file("fields", key), skip_key)
+    figure = writer.log_figure(lambda: _draw(fields), figure_file("fields", key), skip_key)
+    return table and figure
+
+
+def cells_table(fields: Mapping[str, FieldCalibration]) -> pa.Table:
+    """Return one row for each field and level: ``field`` and the columns of ``FieldCells``."""
+    tables = []
+    for name, measured in fields.items():
+        if measured.cells is not None:
+            columns = measured.cells.to_columns()
+            names = pa.array([name] * len(measured.cells.level), pa.string())
+            tables.append(pa.table({"field": names, **columns}))
+    return pa.concat_tables(tables)
+
+
+def _draw(fields: Mapping[str, FieldCalibration]) -> Figure:
+    from trueup_mlflow.field_figure import worst_cells
+
+    return worst_cells(fields)
