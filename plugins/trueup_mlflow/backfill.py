@@ -99,7 +99,8 @@ def backfill(
     A metric that has a point at the step already is left as it is, so a second backfill changes
     nothing and a vanilla value that the user logged stays theirs. Metrics of other rows under the
     same key are never mixed: such a table is skipped, and the reason names both fingerprints. Runs
-    that have not ended are skipped.
+    that have not ended are skipped. The table and the figure of the levels of fields are those of
+    the last step that was filled.
     """
     client = MlflowClient() if client is None else client
     runs = [client.get_run(run_id) for run_id in run_ids]
@@ -139,10 +140,11 @@ def _backfill_run(run: Run, client: Any) -> Iterator[Backfilled]:
     if not RunStatus.is_terminated(RunStatus.from_string(run.info.status)):
         yield Backfilled(run_id, "", "skipped", reason=f"the run is {run.info.status}")
         return
-    for entry in client.list_artifacts(run_id, ARTIFACT_FOLDER):
-        name = entry.path.rpartition("/")[2]
+    paths = [entry.path for entry in client.list_artifacts(run_id, ARTIFACT_FOLDER)]
+    for path in sorted(paths, key=lambda path: (len(path), path)):  # the last step comes last
+        name = path.rpartition("/")[2]
         if name.startswith(PREFIX_OF_FILES) and name.endswith(".parquet"):
-            yield _backfill_table(run_id, entry.path, client)
+            yield _backfill_table(run_id, path, client)
 
 
 def _backfill_table(run_id: str, artifact: str, client: Any) -> Backfilled:

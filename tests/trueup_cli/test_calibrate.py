@@ -56,7 +56,6 @@ def test_reads_csv(predictions):
 
 def test_compare_prints_the_table_and_logs_it(predictions, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    before = mlflow.get_tracking_uri()
     uri = f"sqlite:///{tmp_path / 'store.db'}"
     result = run(*columns(predictions), "--compare", "--log", "--tracking-uri", uri)
     try:
@@ -73,7 +72,7 @@ def test_compare_prints_the_table_and_logs_it(predictions, tmp_path, monkeypatch
         ]
         assert names == ["trueup/calibrators.md"]
     finally:
-        mlflow.set_tracking_uri(before)
+        mlflow.set_tracking_uri(None)  # back to the environment
 
 
 def test_a_column_that_is_not_there_is_named(predictions):

@@ -20,15 +20,13 @@ from trueup_mlflow import log_calibrated_model
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("store")
-    before = mlflow.get_tracking_uri()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MLFLOW_ALLOW_PICKLE_DESERIALIZATION", "false")
         patch.chdir(folder)
-        mlflow.set_tracking_uri(f"sqlite:///{folder / 'store.db'}")
+        patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{folder / 'store.db'}")
         mlflow.create_experiment("calibrated", artifact_location=(folder / "artifacts").as_uri())
-        mlflow.set_experiment("calibrated")
+        patch.setenv("MLFLOW_EXPERIMENT_NAME", "calibrated")
         yield
-    mlflow.set_tracking_uri(before)
 
 
 @pytest.fixture

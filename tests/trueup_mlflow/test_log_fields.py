@@ -71,6 +71,16 @@ def test_backfill_writes_the_artifacts_that_log_evaluation_would_have_written(cl
     assert FIGURE in artifacts(client, finished.info.run_id)
 
 
+def test_backfilled_levels_are_those_of_the_last_step(client, tmp_path):
+    with mlflow.start_run() as active:
+        for step, proba in ((10, P**2), (2, P)):
+            log_predictions(Y, proba, fields=FIELDS, step=step)
+    backfill([active.info.run_id])
+    predicted = table_of(client, active.info.run_id, tmp_path)["predicted"]
+    last = trueup.evaluate(Y, P**2, fields=FIELDS).fields["site"].cells
+    assert predicted.to_pylist()[:3] == last.predicted.tolist()
+
+
 def test_figure_has_a_panel_for_each_field_with_the_floor_in_its_title():
     fields = trueup.evaluate(Y, P, fields=FIELDS).fields
     first, second = worst_cells(fields).axes

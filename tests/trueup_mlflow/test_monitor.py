@@ -45,7 +45,6 @@ def draw(n, start=0, shift=0.0, seed=0):
 def store(tmp_path_factory):
     """A registered model with a check."""
     folder = tmp_path_factory.mktemp("store")
-    before = mlflow.get_tracking_uri()
     mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
     client = MlflowClient()
     for name in ("models", "trueup/demand", "trueup/churn"):
@@ -58,7 +57,7 @@ def store(tmp_path_factory):
     client.set_registered_model_alias("demand", "champion", "1")
     monitor.init(URI, draw(400, seed=2), target="y", row_id="id")
     yield folder
-    mlflow.set_tracking_uri(before)
+    mlflow.set_tracking_uri(None)  # back to the environment: the command sets it too
 
 
 def register(model, name):
