@@ -16,11 +16,30 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
+# Full-size simulations and speed; each writes its Markdown beside it. `make bench DATA=FOLDER` adds those
+# that need a folder of public data sets, whose names and formats the scripts say.
 bench: $(INSTALLED)
-	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/mlflow_overhead.py
+	$(BIN)/python benchmarks/core_simulations.py
+	$(BIN)/python benchmarks/comparison_simulations.py
+	$(BIN)/python benchmarks/decide_flights.py
+	$(BIN)/python benchmarks/resampling_coverage.py
+	$(BIN)/python benchmarks/seed_race.py
+	$(BIN)/python benchmarks/seed_race_flights.py
+	$(BIN)/python benchmarks/tune_overhead.py
+	for part in guard ilps speed; do $(BIN)/python benchmarks/calibrators.py $$part || exit 1; done
+ifdef DATA
+	$(BIN)/python benchmarks/consensus_suite.py --data $(DATA) --raw build/consensus_suite
+endif
 
+# The papers' tables. Those on real data need `make reproduce DATA=FOLDER`.
 reproduce: $(INSTALLED)
-	for script in benchmarks/reproduce/*.py; do $(BIN)/python $$script || exit 1; done
+	$(BIN)/python benchmarks/reproduce/synthetic_linear.py
+ifdef DATA
+	$(BIN)/python benchmarks/reproduce/field_aware.py --data $(DATA)
+	$(BIN)/python benchmarks/reproduce/one_step_mse.py --data $(DATA) --raw build/one_step_mse
+endif
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -30,8 +30,9 @@ def name_of(page: Path) -> str:
 
 @pytest.fixture
 def environment(tmp_path):
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "TRUEUP_"))}
     return {
-        **os.environ,
+        **inherited,
         "MLFLOW_TRACKING_URI": f"sqlite:///{tmp_path / 'mlflow.db'}",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONWARNINGS": "ignore",

@@ -31,8 +31,9 @@ UNDECLARED = "{command: 'python train.py'}"
 def run_project(tmp_path):
     """Return a function that runs a project under seeds; it gives the process and the client."""
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "TRUEUP_"))}
     environment = {
-        **os.environ,
+        **inherited,
         "MLFLOW_TRACKING_URI": uri,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
