@@ -10,6 +10,7 @@ varies.
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -34,7 +35,6 @@ from tqdm import tqdm
 from trueup import Evaluation
 from trueup.comparison import metric_accuracy, variance_reduction
 from trueup_mlflow import log_evaluation
-from trueup_mlflow.figures import reliability_diagram
 from trueup_mlflow.seeds import log_seed_summary
 
 STORE = "sqlite:///mlflow.db"
@@ -63,21 +63,27 @@ class Seeds:
 @click.option("--workers", default=2, show_default=True, help="Processes that train.")
 def main(n_seeds: int, workers: int) -> None:
     """Train, log and compare."""
-    mlflow.set_tracking_uri(STORE)
+    if "MLFLOW_TRACKING_URI" not in os.environ:  # ``mlflow run`` sets it
+        mlflow.set_tracking_uri(STORE)
     experiment = mlflow.set_experiment(EXPERIMENT)
     client = MlflowClient()
     results = {
-        name: Seeds(_start_run(client, experiment.experiment_id, name)) for name in PIPELINES
+        name: Seeds(client.create_run(experiment.experiment_id, run_name=name).info.run_id)
+        for name in PIPELINES
     }
     jobs = [(name, seed) for seed in range(n_seeds) for name in PIPELINES]
-    for name, seed, logit in tqdm(_train_all(jobs, workers), total=len(jobs), unit="model"):
+    for name, seed, logit in tqdm(
+        _train_all(jobs, workers), total=len(jobs), unit="model", disable=None
+    ):
         evaluation = _log_seed(client, experiment.experiment_id, results[name], seed, logit)
         results[name].evaluations.append(evaluation)
     for seeds in results.values():
         _finish_parent(client, seeds)
     click.echo(_noise_table(results))
     click.echo(_order_table(results))
-    click.echo(f"See every run:  .venv/bin/mlflow ui --backend-store-uri {STORE}")
+    click.echo(
+        f"See every run:  .venv/bin/mlflow ui --backend-store-uri {mlflow.get_tracking_uri()}"
+    )
 
 
 def _train_all(jobs: list[tuple[str, int]], workers: int) -> Iterator[tuple[str, int, np.ndarray]]:
@@ -88,10 +94,6 @@ def _train_all(jobs: list[tuple[str, int]], workers: int) -> Iterator[tuple[str,
             yield (*futures[future], future.result())
 
 
-def _start_run(client: MlflowClient, experiment_id: str, name: str, **tags: str) -> str:
-    return client.create_run(experiment_id, run_name=name, tags=tags).info.run_id
-
-
 def _log_seed(
     client: MlflowClient, experiment_id: str, seeds: Seeds, seed: int, logit: np.ndarray
 ) -> Evaluation:
@@ -99,11 +101,13 @@ def _log_seed(
     run_id = client.create_run(experiment_id, run_name=f"seed {seed}", tags=parent).info.run_id
     rows = load_flights().validation
     evaluation = log_evaluation(
-        rows.late, y_logit=logit, row_id=rows.row_id, run_id=run_id, client=client
+        rows.late,
+        y_logit=logit,
+        row_id=rows.row_id,
+        run_id=run_id,
+        client=client,
+        figures=seed == 0,  # one reliability diagram for each pipeline is enough
     )
-    if seed == 0:  # one diagram for each pipeline is enough
-        figure = reliability_diagram(rows.late, y_logit=logit)
-        client.log_figure(run_id, figure, "trueup/reliability.png")
     client.set_terminated(run_id)
     return evaluation
 

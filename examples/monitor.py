@@ -11,6 +11,7 @@ same features, which only the realized error shows.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -40,14 +41,14 @@ def register(train: pd.DataFrame) -> str:
     """Fit and register the model; return its URI."""
     model = HistGradientBoostingRegressor(random_state=0).fit(train[FEATURES], train[TARGET])
     with mlflow.start_run(run_name="train on 2011"):
-        mlflow.sklearn.log_model(
+        logged = mlflow.sklearn.log_model(
             model,
             name="model",
             registered_model_name=NAME,
             serialization_format="cloudpickle",
             pip_requirements=["scikit-learn"],
         )
-    return f"models:/{NAME}/1"
+    return f"models:/{NAME}/{logged.registered_model_version}"
 
 
 @click.command()
@@ -55,7 +56,8 @@ def register(train: pd.DataFrame) -> str:
 @click.option("--out", type=click.Path(path_type=Path), default=Path("monitor.html"))
 def main(store: str, out: Path) -> None:
     """Register, monitor twelve months, realize late labels, write the report."""
-    mlflow.set_tracking_uri(store)
+    if "MLFLOW_TRACKING_URI" not in os.environ:  # ``mlflow run`` sets it
+        mlflow.set_tracking_uri(store)
     rentals = pd.read_csv(DATA)
     rentals[TARGET] = 24.0 * rentals["cnt"] / rentals.groupby("dteday")["cnt"].transform("sum")
     first_year = rentals[rentals["yr"] == 0].sample(frac=1.0, random_state=0)
