@@ -355,3 +355,17 @@ def test_codes_with_gaps_are_levels_like_any_integers():
     table, sorted_out = read_levels(codes, "site"), read_levels(codes.astype(str), "site")
     assert table.names == sorted_out.names == ("0", "3", "7", "9")
     assert table.codes.tolist() == sorted_out.codes.tolist()
+
+
+@pytest.mark.parametrize("n_bins", [1, 10, 15])
+def test_prob_ece_equals_torchmetrics(n_bins):
+    torch = pytest.importorskip("torch")
+    calibration = pytest.importorskip("torchmetrics.functional.classification")
+    rng = np.random.default_rng(0)
+    proba = rng.beta(1.0, 3.0, 5_000)
+    label = (rng.random(5_000) < proba**1.2).astype(int)
+    expected = calibration.binary_calibration_error(
+        torch.from_numpy(proba), torch.from_numpy(label), n_bins=n_bins, norm="l1"
+    )
+    found = expected_calibration_error(label, proba, n_bins=n_bins)
+    assert found == pytest.approx(expected.item(), abs=1e-12)
