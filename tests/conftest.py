@@ -1,4 +1,4 @@
-"""What every test leaves as it found it: MLflow's globals, which outlive the test that sets them."""
+"""What every test leaves as it found it: the globals of MLflow, which outlive a test."""
 
 from __future__ import annotations
 
