@@ -22,6 +22,8 @@ from trueup_optuna.records import BEAT, RETRY_OF, STATUS, root_number
 
 INTERVAL = 30.0
 """Seconds between two beats of a running trial."""
+FIRST = 1.0
+"""Seconds until the first beat, so that short trials cost no write; until then the start counts."""
 GRACE = 120.0
 """Seconds without a beat after which a trial's worker counts as dead."""
 
@@ -31,7 +33,7 @@ _ABANDONED_AT = "trueup:abandoned_at"
 
 @contextmanager
 def beating(storage: BaseStorage, trial_id: int, interval: float = INTERVAL) -> Iterator[None]:
-    """Keep writing the time into the running trial; an interrupted trial is marked for recovery.
+    """Keep writing the time into a trial of a second or more; mark an interrupted one for recovery.
 
     A study in memory dies with its only process, so nothing is written there.
     """
@@ -39,7 +41,6 @@ def beating(storage: BaseStorage, trial_id: int, interval: float = INTERVAL) -> 
         yield
         return
     stop = Event()
-    storage.set_trial_user_attr(trial_id, BEAT, time.time())
     thread = Thread(target=_beat, args=(storage, trial_id, interval, stop), daemon=True)
     thread.start()
     try:
@@ -53,7 +54,9 @@ def beating(storage: BaseStorage, trial_id: int, interval: float = INTERVAL) -> 
 
 
 def _beat(storage: BaseStorage, trial_id: int, interval: float, stop: Event) -> None:
-    while not stop.wait(interval):
+    wait = min(interval, FIRST)
+    while not stop.wait(wait):
+        wait = interval
         try:
             storage.set_trial_user_attr(trial_id, BEAT, time.time())
         except UpdateFinishedTrialError:
@@ -76,7 +79,8 @@ def recover_stale(study: optuna.Study, grace: float = GRACE) -> tuple[int, ...]:
         On any storage. ``SeedObjective`` and ``finals`` call this themselves.
     grace : float, default 120
         Seconds without a beat after which a worker counts as dead. The clocks of the machines must
-        agree to well within it.
+        agree to well within it, and on a database their time zones too, because Optuna keeps the
+        start of a trial there as local time.
 
     Returns
     -------

@@ -14,14 +14,14 @@ from threading import Event, Thread
 from typing import Any, Literal
 
 import optuna
-from optuna.storages import BaseStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend
+from optuna.storages import BaseStorage, RDBStorage
 from optuna.trial import TrialState
 from tqdm import tqdm
 
 from trueup.errors import InvalidInputError
 from trueup_cli.tune_space import load_space, load_train, with_space
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals, recover_stale
+from trueup_optuna.journal import open_journal
 
 Stage = Literal["search", "finals"]
 STAGES: tuple[Stage, ...] = ("search", "finals")
@@ -66,7 +66,7 @@ def open_storage(where: str) -> BaseStorage:
     """Return the storage behind a database URL, or behind the path of a journal file."""
     if "://" in where:
         return RDBStorage(where)
-    return JournalStorage(JournalFileBackend(where))
+    return open_journal(where)
 
 
 def load_study(storage: str, name: str) -> optuna.Study:
