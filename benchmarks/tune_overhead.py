@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBSto
 from optuna.storages.journal import JournalFileBackend
 
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
+from trueup_optuna.journal import open_journal
 
 PROCESSES, TRIALS_PER_PROCESS = 4, 100
 
@@ -97,8 +99,22 @@ def plain(trial):
     return 0.0
 
 
+def fsync_seconds(folder: str) -> float:
+    """Return the median time to append a line and flush it to the disk."""
+
+    def append() -> None:
+        with open(f"{folder}/line", "ab") as file:
+            file.write(b"x" * 150)
+            file.flush()
+            os.fsync(file.fileno())
+
+    return float(np.median([seconds(append) for _ in range(200)]))
+
+
 def work(journal: str, what: str) -> None:
-    study = study_in(JournalStorage(JournalFileBackend(journal)), 1000)
+    local = what == "race"
+    storage = open_journal(journal) if local else JournalStorage(JournalFileBackend(journal))
+    study = study_in(storage, 1000)
     objective = SeedObjective(train, seeds=[0], n_base=1)
     if what == "plain":
         study.pruner, objective = optuna.pruners.MedianPruner(), plain
@@ -116,15 +132,18 @@ def report() -> Iterator[str]:
         milliseconds = 1e3 * decision_seconds(n_trials)
         yield f"| should_prune at {n_trials:,} trials, in memory, CPU | {milliseconds:.1f} ms |"
     with tempfile.TemporaryDirectory() as folder:
-        journal = JournalStorage(JournalFileBackend(f"{folder}/seeds.journal"))
+        milliseconds = 1e3 * fsync_seconds(folder)
+        yield f"| append a line and flush it to this disk (fsync), median | {milliseconds:.1f} ms |"
+        journal = open_journal(f"{folder}/seeds.journal")
         sqlite = RDBStorage(f"sqlite:///{folder}/seeds.db")
         for name, storage in (("journal file", journal), ("SQLite", sqlite)):
             per_seed, per_trial = seed_seconds(storage)
             yield f"| a seed (result, report, decision), {name}, CPU | {1e3 * per_seed:.1f} ms |"
             yield f"| a trial besides its seeds, {name}, CPU | {1e3 * per_trial:.1f} ms |"
         for what, label in (
-            ("race", "trials of one seed"),
-            ("plain", "Optuna alone, MedianPruner"),
+            ("race", "trials of one seed, open_journal"),
+            ("optuna", "trials of one seed, Optuna's own journal backend"),
+            ("plain", "Optuna alone, MedianPruner, its own backend"),
         ):
             rate = throughput(f"{folder}/{what}.journal", what)
             yield f"| {label}, {PROCESSES} processes, one journal | {rate:.0f} per second |"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trueup_optuna.final_race import RaceTable as RaceTable
     from trueup_optuna.final_race import finals as finals
     from trueup_optuna.heartbeat import recover_stale as recover_stale
+    from trueup_optuna.journal import open_journal as open_journal
     from trueup_optuna.objective import SeedObjective as SeedObjective
     from trueup_optuna.pruner import SeedRacePruner as SeedRacePruner
     from trueup_optuna.reporting import StudyReport as StudyReport
@@ -35,6 +36,7 @@ _HOME = {
     "StudyReport": "trueup_optuna.reporting",
     "confirm": "trueup_optuna.confirmation",
     "finals": "trueup_optuna.final_race",
+    "open_journal": "trueup_optuna.journal",
     "recover_stale": "trueup_optuna.heartbeat",
     "report_study": "trueup_optuna.reporting",
     "select_best": "trueup_optuna.selection",

@@ -19,7 +19,7 @@ from trueup.losses import Loss
 from trueup.splits import Split
 from trueup_optuna.facts import seeds_of, sign, single_objective
 from trueup_optuna.records import SeedRecord
-from trueup_optuna.scoring import SeedScorer, Train, check_rows, scorer_of
+from trueup_optuna.scoring import RowCheck, SeedScorer, Train, scorer_of
 from trueup_optuna.standings import RECORD, SEED_INDEX, Standings, standings
 
 FloatArray = NDArray[np.float64]
@@ -211,7 +211,7 @@ class _Runs:
     """Trainings under the reserved seeds, each kept as one trial of ``<name>::confirm``."""
 
     def __init__(self, study: optuna.Study, score: SeedScorer, seeds: tuple[int, ...]) -> None:
-        self.score, self.seeds = score, seeds
+        self.score, self.seeds, self._check_rows = score, seeds, RowCheck()
         self.kept = optuna.create_study(
             study_name=f"{study.study_name}::confirm",
             storage=study._storage,
@@ -234,7 +234,7 @@ class _Runs:
 
     def _train(self, params: dict[str, Any], key: str, index: int, seed: int) -> SeedRecord:
         record = self.score(FixedTrial(params), seed)
-        check_rows(self.kept, index, record)
+        self._check_rows(self.kept, index, record)
         attributes = {_PARAMS: key, SEED_INDEX: index, RECORD: record.to_attribute()}
         self.kept.add_trial(create_trial(value=record.value, user_attrs=attributes))
         return record

@@ -25,7 +25,7 @@ from trueup_optuna.allocation import next_training
 from trueup_optuna.facts import rule_of, seeds_of, single_objective
 from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, fail_stale
 from trueup_optuna.records import BEAT, SeedRecord
-from trueup_optuna.scoring import SeedScorer, Train, check_rows, scorer_of
+from trueup_optuna.scoring import RowCheck, SeedScorer, Train, scorer_of
 from trueup_optuna.standings import (
     CONFIG,
     OUT,
@@ -152,7 +152,7 @@ class _FinalRace:
     def __init__(
         self, study: optuna.Study, score: SeedScorer, heartbeat: float, grace: float
     ) -> None:
-        self.study, self.score = study, score
+        self.study, self.score, self._check_rows = study, score, RowCheck()
         self.heartbeat, self.grace = heartbeat, grace
         self._storage = study._storage
         self.seeds = seeds_of(study).search
@@ -253,7 +253,7 @@ class _FinalRace:
         try:
             with beating(self._storage, trial._trial_id, self.heartbeat):
                 record = self.score(fixed, self.seeds[index])
-            check_rows(self.study, index, record)
+            self._check_rows(self.study, index, record)
         except BaseException:
             self._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
             raise

@@ -22,16 +22,19 @@ from trueup_optuna.records import BEAT, RETRY_OF, STATUS, root_number
 
 INTERVAL = 30.0
 """Seconds between two beats of a running trial."""
+FIRST = 1.0
+"""Seconds until the first beat, so that short trials cost no write; until then the start counts."""
 GRACE = 120.0
 """Seconds without a beat after which a trial's worker counts as dead."""
 
 ABANDONED = "abandoned"
+_DUPLICATE = "duplicate"
 _ABANDONED_AT = "trueup:abandoned_at"
 
 
 @contextmanager
 def beating(storage: BaseStorage, trial_id: int, interval: float = INTERVAL) -> Iterator[None]:
-    """Keep writing the time into the running trial; an interrupted trial is marked for recovery.
+    """Keep writing the time into a trial of a second or more; mark an interrupted one for recovery.
 
     A study in memory dies with its only process, so nothing is written there.
     """
@@ -39,7 +42,6 @@ def beating(storage: BaseStorage, trial_id: int, interval: float = INTERVAL) -> 
         yield
         return
     stop = Event()
-    storage.set_trial_user_attr(trial_id, BEAT, time.time())
     thread = Thread(target=_beat, args=(storage, trial_id, interval, stop), daemon=True)
     thread.start()
     try:
@@ -53,7 +55,9 @@ def beating(storage: BaseStorage, trial_id: int, interval: float = INTERVAL) -> 
 
 
 def _beat(storage: BaseStorage, trial_id: int, interval: float, stop: Event) -> None:
-    while not stop.wait(interval):
+    wait = min(interval, FIRST)
+    while not stop.wait(wait):
+        wait = interval
         try:
             storage.set_trial_user_attr(trial_id, BEAT, time.time())
         except UpdateFinishedTrialError:
@@ -76,7 +80,8 @@ def recover_stale(study: optuna.Study, grace: float = GRACE) -> tuple[int, ...]:
         On any storage. ``SeedObjective`` and ``finals`` call this themselves.
     grace : float, default 120
         Seconds without a beat after which a worker counts as dead. The clocks of the machines must
-        agree to well within it.
+        agree to well within it, and on a database their time zones too, because Optuna keeps the
+        start of a trial there as local time.
 
     Returns
     -------
@@ -86,12 +91,13 @@ def recover_stale(study: optuna.Study, grace: float = GRACE) -> tuple[int, ...]:
     recovered = fail_stale(study, grace)
     trials = study.get_trials(deepcopy=False)
     alive = {root_number(trial) for trial in trials if trial.state != TrialState.FAIL}
+    alive |= {root_number(trial) for trial in recovered}
+    attempts = [trial for trial in trials if trial.user_attrs.get(STATUS) != _DUPLICATE]
+    latest = {root_number(trial): trial for trial in attempts}
     recovered += [
-        trial for trial in trials if _is_orphan(trial, grace) and root_number(trial) not in alive
+        trial for root, trial in latest.items() if root not in alive and _is_orphan(trial, grace)
     ]
-    for trial in recovered:
-        _queue_again(study, trial)
-    return tuple(trial.number for trial in recovered)
+    return tuple(trial.number for trial in recovered if _queue_again(study, trial))
 
 
 def fail_stale(study: optuna.Study, grace: float = GRACE) -> list[FrozenTrial]:
@@ -123,18 +129,33 @@ def _fail(study: optuna.Study, trial: FrozenTrial) -> bool:
         return False
 
 
-def _queue_again(study: optuna.Study, trial: FrozenTrial) -> None:
+def _queue_again(study: optuna.Study, trial: FrozenTrial) -> bool:
+    """Queue another attempt, unless another worker was faster; say whether this one counts."""
+    queued = _add_attempt(study, trial)
+    root = root_number(trial)
+    before = [
+        other
+        for other in study.get_trials(deepcopy=False)
+        if trial.number < other.number < queued.number and root_number(other) == root
+    ]
+    if all(other.state == TrialState.FAIL for other in before):
+        return True
+    study._storage.set_trial_user_attr(queued._trial_id, STATUS, _DUPLICATE)
+    study._storage.set_trial_state_values(queued._trial_id, TrialState.FAIL)
+    return False
+
+
+def _add_attempt(study: optuna.Study, trial: FrozenTrial) -> FrozenTrial:
     dropped = {BEAT, STATUS, _ABANDONED_AT}
     attributes: dict[str, Any] = {
         key: value for key, value in trial.user_attrs.items() if key not in dropped
     }
-    study.add_trial(
-        create_trial(
-            state=TrialState.WAITING,
-            params=trial.params,
-            distributions=trial.distributions,
-            user_attrs={**attributes, RETRY_OF: root_number(trial)},
-            system_attrs=trial.system_attrs,
-            intermediate_values=trial.intermediate_values,
-        )
+    template = create_trial(
+        state=TrialState.WAITING,
+        params=trial.params,
+        distributions=trial.distributions,
+        user_attrs={**attributes, RETRY_OF: root_number(trial)},
+        system_attrs=trial.system_attrs,
+        intermediate_values=trial.intermediate_values,
     )
+    return study._storage.get_trial(study._storage.create_new_trial(study._study_id, template))

@@ -19,7 +19,7 @@ from trueup_optuna.facts import RULE, SEEDS, PinnedStudies, pin, seeds_fact, sin
 from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, recover_stale
 from trueup_optuna.pruner import SeedRacePruner
 from trueup_optuna.records import STATUS, STOPPED_IN_EPOCH, SeedRecord, seed_key, seed_records
-from trueup_optuna.scoring import SeedScorer, Train, check_rows
+from trueup_optuna.scoring import RowCheck, SeedScorer, Train
 from trueup_optuna.seeds import SeedList
 
 _STARTUP_TRIALS = 5
@@ -87,7 +87,7 @@ class SeedObjective:
             )
         self.n_base, self.n_startup_seeds = n_base, n_startup_seeds
         self.epoch_pruner, self.heartbeat, self.grace = epoch_pruner, heartbeat, grace
-        self._pinned = PinnedStudies()
+        self._pinned, self._check_rows = PinnedStudies(), RowCheck()
         self._recovered_at = -math.inf
 
     def __call__(self, trial: optuna.Trial) -> float:
@@ -137,7 +137,7 @@ class SeedObjective:
                 record = self._train(trial, index)
             except optuna.TrialPruned as stop:
                 return _stopped_value(trial, stop)
-            check_rows(trial.study, index, record)
+            self._check_rows(trial.study, index, record)
             trial.set_user_attr(seed_key(index), record.to_attribute())
             values.append(record.value)
             trial.report(float(np.mean(values)), index)

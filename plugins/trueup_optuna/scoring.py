@@ -13,7 +13,7 @@ from trueup import Evaluation, evaluate, splits
 from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
 from trueup.losses import Loss, get_loss
 from trueup.splits import CrossFit, Split
-from trueup_optuna.facts import METRIC, SPLIT, pin
+from trueup_optuna.facts import METRIC, SPLIT, PinnedStudies, pin
 from trueup_optuna.records import SeedRecord
 
 Train = Callable[[Any, int], Any]
@@ -93,26 +93,45 @@ def _from_evaluation(evaluation: Evaluation, seed: int) -> SeedRecord:
     )
 
 
-def check_rows(study: optuna.Study, index: int, record: SeedRecord) -> None:
+class RowCheck:
     """Refuse a result on other rows than other configurations had under the same seed index.
 
-    Raises
-    ------
-    StateMismatchError
-        If the fingerprints differ, naming both.
+    The study is read until it holds the fingerprint, and not again.
     """
-    if record.fingerprint is None:
-        return
+
+    def __init__(self) -> None:
+        self._agreed: dict[tuple[int, str | None], PinnedStudies] = {}
+
+    def __call__(self, study: optuna.Study, index: int, record: SeedRecord) -> None:
+        """Compare with the study, which keeps the first fingerprint of each index.
+
+        Raises
+        ------
+        StateMismatchError
+            If the fingerprints differ, naming both.
+        """
+        agreed = self._agreed.setdefault((index, record.fingerprint), PinnedStudies())
+        if (
+            record.fingerprint is not None
+            and study not in agreed
+            and _same_rows(study, index, record.fingerprint)
+        ):
+            agreed.add(study)
+
+
+def _same_rows(study: optuna.Study, index: int, fingerprint: str) -> bool:
+    """Say whether the study holds this fingerprint; write it where the study holds none."""
     key = f"trueup:rows:s{index}"
     known = study.user_attrs.get(key)
     if known is None:
-        study.set_user_attr(key, record.fingerprint)
-    elif known != record.fingerprint:
+        study.set_user_attr(key, fingerprint)
+    elif known != fingerprint:
         raise StateMismatchError(
             f"the rows of seed index {index} must be the same for all configurations; got "
-            f"fingerprint {record.fingerprint} after {known}. "
+            f"fingerprint {fingerprint} after {known}. "
             "Let the validation rows depend on the seed alone."
         )
+    return known is not None
 
 
 def scorer_of(

@@ -61,10 +61,21 @@ _STUDY_NAME = click.option("--study-name", default="trueup", show_default=True)
 @click.option("--loss", default="log_loss", show_default=True)
 @click.option("--direction", type=click.Choice(["minimize", "maximize"]), default="minimize")
 @click.option(
-    "--sampler", type=click.Choice(["tpe", "random", "gp", "cma-es", "nsga-ii"]), default="tpe"
+    "--sampler",
+    type=click.Choice(["random", "tpe", "gp", "cmaes", "nsga2"]),
+    default="tpe",
+    show_default=True,
 )
+@click.option("--sampler-seed", type=click.IntRange(0), help="Repeats a study of one worker.")
 @click.option(
     "--alpha", type=float, default=0.05, show_default=True, help="Error rate of the race."
+)
+@click.option(
+    "--variance",
+    type=click.Choice(["own", "moderated"]),
+    default="moderated",
+    show_default=True,
+    help="own: error rate proved under normal noise; moderated: simulated, needs fewer seeds.",
 )
 @click.option("--epsilon", type=float, default=0.0, show_default=True, help="In metric units.")
 @_STORAGE

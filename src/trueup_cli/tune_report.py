@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import norm
 
 if TYPE_CHECKING:
@@ -99,13 +100,15 @@ def report_json(report: StudyReport) -> dict[str, Any]:
 
 
 def save_figure(report: StudyReport, path: Path) -> None:
-    """Draw seeds, eliminations and the posterior of the finalists; the suffix gives the format."""
+    """Draw seeds, finalists, and calibrated against vanilla; the suffix gives the format."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    _draw_seeds(left, report)
-    _draw_posterior(right, report)
+    panels = [_draw_seeds, _draw_posterior]
+    if report.vanilla is not None:
+        panels.append(_draw_vanilla)
+    figure = Figure(figsize=(5.5 * len(panels), 4), layout="constrained")
+    for axes, draw in zip(figure.subplots(1, len(panels)), panels, strict=True):
+        draw(axes, report)
     figure.savefig(path)
 
 
@@ -136,3 +139,37 @@ def _draw_posterior(axes: Axes, report: StudyReport) -> None:
     axes.set(xlabel="true mean of the metric", ylabel="density", title="Finalists")
     if rows:
         axes.legend(fontsize=7)
+
+
+def _draw_vanilla(axes: Axes, report: StudyReport) -> None:
+    """Draw both means of each configuration; the axes show the half that is nearest to the best."""
+    assert report.vanilla is not None
+    numbers = [row.number for row in report.rows]
+    calibrated = np.array([row.mean for row in report.rows])
+    vanilla = np.array([np.mean([s.vanilla for s in row.records]) for row in report.rows])
+    area = [10 + 6 * row.n_seeds for row in report.rows]
+    axes.scatter(vanilla, calibrated, s=area, color="tab:blue", alpha=0.5)
+    for number, marker, color, who in (
+        (report.best.trial.number, "o", "black", "selected"),
+        (report.vanilla.number, "s", "tab:red", "choice of the vanilla metric"),
+    ):
+        place = numbers.index(number)
+        style: dict[str, Any] = {"marker": marker, "mec": color, "mfc": "none", "ms": 12, "ls": ""}
+        axes.plot(vanilla[place], calibrated[place], label=f"trial {number}: {who}", **style)
+    axes.axline((calibrated[0], calibrated[0]), slope=1.0, color="0.7", lw=1, label="equal")
+    distance = np.abs(calibrated - report.best.mean)
+    near = distance <= np.median(distance)
+    near |= np.isin(numbers, [report.best.trial.number, report.vanilla.number])
+    axes.set(
+        xlabel="vanilla mean",
+        ylabel="calibrated mean",
+        title=f"Calibrated against vanilla, best {near.sum()} of {len(near)}",
+        xlim=_around(vanilla[near]),
+        ylim=_around(calibrated[near]),
+    )
+    axes.legend(fontsize=7, labelspacing=1.2)
+
+
+def _around(values: NDArray[np.float64]) -> tuple[float, float]:
+    margin = 0.15 * max(float(np.ptp(values)), 1e-9)
+    return float(values.min()) - margin, float(values.max()) + margin

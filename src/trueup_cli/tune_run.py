@@ -6,32 +6,34 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Literal
 
+import numpy as np
 import optuna
-from optuna.storages import BaseStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend
+from optuna.storages import BaseStorage, RDBStorage
 from optuna.trial import TrialState
 from tqdm import tqdm
 
 from trueup.errors import InvalidInputError
 from trueup_cli.tune_space import load_space, load_train, with_space
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals, recover_stale
+from trueup_optuna.journal import open_journal
+from trueup_optuna.race import Variance
 
 Stage = Literal["search", "finals"]
 STAGES: tuple[Stage, ...] = ("search", "finals")
 
-SAMPLERS = {
+SAMPLERS: dict[str, Callable[..., optuna.samplers.BaseSampler]] = {
     "tpe": optuna.samplers.TPESampler,
     "random": optuna.samplers.RandomSampler,
     "gp": optuna.samplers.GPSampler,
-    "cma-es": optuna.samplers.CmaEsSampler,
-    "nsga-ii": optuna.samplers.NSGAIISampler,
+    "cmaes": optuna.samplers.CmaEsSampler,
+    "nsga2": optuna.samplers.NSGAIISampler,
 }
 _FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 
@@ -51,6 +53,8 @@ class TunePlan:
     loss: str = "log_loss"
     direction: Literal["minimize", "maximize"] = "minimize"
     sampler: str = "tpe"
+    sampler_seed: int | None = None
+    variance: Variance = "moderated"
     alpha: float = 0.05
     epsilon: float = 0.0
     finals: int | None = None
@@ -66,7 +70,7 @@ def open_storage(where: str) -> BaseStorage:
     """Return the storage behind a database URL, or behind the path of a journal file."""
     if "://" in where:
         return RDBStorage(where)
-    return JournalStorage(JournalFileBackend(where))
+    return open_journal(where)
 
 
 def load_study(storage: str, name: str) -> optuna.Study:
@@ -110,15 +114,23 @@ def prepare_study(plan: TunePlan, *, resume: bool) -> optuna.Study:
 
 
 def open_study(plan: TunePlan, *, load_if_exists: bool = True) -> optuna.Study:
-    """Return the study of a plan, with the plan's sampler and pruner."""
+    """Return the study of a plan, with its pruner."""
     return optuna.create_study(
         storage=open_storage(plan.storage),
         study_name=plan.study_name,
         direction=plan.direction,
-        sampler=SAMPLERS[plan.sampler](),
-        pruner=SeedRacePruner(plan.trials, alpha=plan.alpha, epsilon=plan.epsilon),
+        pruner=SeedRacePruner(plan.trials, plan.alpha, plan.epsilon, plan.variance),
         load_if_exists=load_if_exists,
     )
+
+
+def plan_sampler(plan: TunePlan, worker: int, begun: int) -> optuna.samplers.BaseSampler:
+    """Return the sampler of one worker; no other worker or resumed run repeats its draws."""
+    seed = None
+    if plan.sampler_seed is not None:
+        key = np.random.SeedSequence([plan.sampler_seed, worker, begun])
+        seed = int(key.generate_state(1)[0])
+    return SAMPLERS[plan.sampler](seed=seed)
 
 
 def plan_train(plan: TunePlan) -> Any:
@@ -127,13 +139,14 @@ def plan_train(plan: TunePlan) -> Any:
     return with_space(load_train(plan.target), space)
 
 
-def run_stage(plan: TunePlan, stage: Stage) -> None:
+def run_stage(plan: TunePlan, stage: Stage, worker: int = 0) -> None:
     """Work on one stage of a plan until it is done; any number of processes may do so."""
     study = open_study(plan)
     if stage == "finals":
         train = plan_train(plan)
         finals(study, train, budget=plan.finals, heartbeat=plan.heartbeat, grace=plan.grace)
     else:
+        study.sampler = plan_sampler(plan, worker, len(study.get_trials(deepcopy=False)))
         _search(study, plan)
 
 
@@ -175,9 +188,12 @@ def run_workers(plan: TunePlan, stage: Stage, workers: int) -> None:
         If all workers failed; each has printed its error. What a single one leaves behind is taken
         over by the others.
     """
-    content = json.dumps({"plan": asdict(plan), "stage": stage})
-    command = [sys.executable, "-m", "trueup_cli.tune_run", content]
-    running = [subprocess.Popen(command) for _ in range(workers)]
+    command = [sys.executable, "-m", "trueup_cli.tune_run"]
+    work = {"plan": asdict(plan), "stage": stage}
+    running = [
+        subprocess.Popen([*command, json.dumps({**work, "worker": worker})])
+        for worker in range(workers)
+    ]
     try:
         codes = [worker.wait() for worker in running]
     except KeyboardInterrupt:
@@ -228,7 +244,7 @@ def main(content: str) -> int:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     work = json.loads(content)
     try:
-        run_stage(TunePlan(**work["plan"]), work["stage"])
+        run_stage(TunePlan(**work["plan"]), work["stage"], work["worker"])
     except KeyboardInterrupt:
         return 130
     return 0

@@ -6,14 +6,17 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
+import numpy as np
 import optuna
 import pytest
 from click.testing import CliRunner
 
 from trueup.errors import InvalidInputError
 from trueup_cli.tune import tune
-from trueup_cli.tune_run import load_study
+from trueup_cli.tune_report import save_figure
+from trueup_cli.tune_run import TunePlan, load_study, plan_sampler
 from trueup_cli.tune_space import load_space, load_train, suggest
 from trueup_optuna import report_study
 from trueup_optuna.records import seed_records
@@ -83,6 +86,22 @@ def test_report_prints_and_draws(folder):
     assert 0 < content["final_trainings"] <= 5
 
 
+def test_the_figure_sets_calibrated_against_vanilla(folder, monkeypatch):
+    invoke(*arguments())
+    report = report_study(load_study("trueup-study.journal", "trueup"))
+    drawn = []
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path: drawn.append(self))
+    save_figure(report, folder / "report.png")
+    save_figure(replace(report, vanilla=None), folder / "report.png")
+    assert [len(figure.axes) for figure in drawn] == [3, 2]
+    points = drawn[0].axes[2].collections[0].get_offsets()
+    expected = [
+        [np.mean([s.vanilla for s in row.records]), np.mean([s.value for s in row.records])]
+        for row in report.rows
+    ]
+    np.testing.assert_allclose(np.asarray(points), expected, rtol=1e-12)
+
+
 def test_a_train_function_may_suggest_by_itself(folder):
     result = invoke("my_script.py:train_number", "--trials", "4", "--finals", "2")
     assert result.exit_code == 0, result.output
@@ -97,6 +116,29 @@ def test_an_existing_study_needs_resume(folder):
     resumed = invoke(*arguments("--resume", "--finals", "7"))
     assert resumed.exit_code == 0, resumed.output
     assert "confirmed on 3 fresh seeds" in resumed.output
+
+
+@pytest.mark.parametrize("sampler", ["random", "tpe", "gp", "cmaes", "nsga2"])
+def test_a_sampler_seed_repeats_a_study(folder, sampler):
+    for name in "ab":
+        options = ("--sampler", sampler, "--sampler-seed", "3", "--study-name", name)
+        result = invoke(*arguments("--variance", "own", *options))
+        assert result.exit_code == 0, result.output
+    first, second = (load_study("trueup-study.journal", name) for name in "ab")
+    assert [trial.params for trial in first.trials] == [trial.params for trial in second.trials]
+    assert first.user_attrs["trueup:rule"]["variance"] == "own"
+
+
+def test_workers_and_resumed_runs_draw_other_configurations():
+    plan = TunePlan("s.py:train", None, "s.journal", "s", sampler="random", sampler_seed=3)
+    space = optuna.distributions.FloatDistribution(0.0, 1.0)
+    study = optuna.create_study()
+    draws = [
+        plan_sampler(plan, *key).sample_independent(study, None, "x", space)
+        for key in [(0, 0), (0, 0), (1, 0), (0, 6)]
+    ]
+    assert draws[0] == draws[1]
+    assert len(set(draws)) == 3
 
 
 def test_resuming_with_another_alpha_is_refused(folder):

@@ -8,8 +8,6 @@ import time
 from pathlib import Path
 
 import optuna
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from optuna.study import MaxTrialsCallback
 from optuna.trial import TrialState
 
@@ -17,16 +15,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 from training import train
 
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals
+from trueup_optuna.journal import open_journal
 
-N_TRIALS, N_FINALS = 12, 16
-LIVENESS = {"heartbeat": 0.2, "grace": 6.0}
+N_TRIALS, N_FINALS = 30, 16
+LIVENESS = {"heartbeat": 0.2, "grace": 20.0}
 
 
 def open_study(journal: str) -> optuna.Study:
-    backend = JournalFileBackend(journal, JournalFileSymlinkLock(journal, grace_period=4))
     return optuna.create_study(
         study_name="crash",
-        storage=JournalStorage(backend),
+        storage=open_journal(journal),
         sampler=optuna.samplers.RandomSampler(),
         pruner=SeedRacePruner(N_TRIALS),
         load_if_exists=True,
