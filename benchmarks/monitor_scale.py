@@ -1,4 +1,4 @@
-"""Monitoring at scale: ``status`` over 500 versions with 10,000 batches, and a batch of 1 million rows.
+"""Monitoring at scale: ``status`` of 500 versions with 10,000 batches; a batch of 1 million rows.
 
 ``python benchmarks/monitor_scale.py`` writes ``monitor_scale.md`` beside this file. Both go through
 an MLflow SQLite store in a temporary folder.
