@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from scipy.special import expit
@@ -196,7 +196,7 @@ class LossSummary:
         part._fields = {
             name: FieldSummary(name, levels.names) for name, levels in batch.levels.items()
         }
-        for block in share:
+        for block in part._absorb_plain(batch, share, self.n, kernels):
             rows = batch.read(self.loss, block, self.n, notices)
             groups = self.split.groups(rows.row_id, None)
             part._totals.add(rows, groups, kernels)
@@ -206,6 +206,19 @@ class LossSummary:
                 sums = part._fields[name].sums
                 kernels.add_cells(levels.codes[block], rows.y_true, proba, rows.weight, sums)
         return part, notices
+
+    def _absorb_plain(
+        self, batch: Batch, share: Sequence[slice], first_row: int, kernels: Engine
+    ) -> Iterator[slice]:
+        """Add what the kernel takes in one pass, and yield what is left of each block."""
+        for block in share:
+            plain = batch.plain(self.split.hash_rule, block, first_row)
+            absorbed = None if plain is None else self._state.absorb(plain, kernels)
+            if absorbed is not None:
+                self._totals.absorb(absorbed)
+            start = block.start + (0 if absorbed is None else absorbed.n)
+            if start < block.stop:
+                yield slice(start, block.stop)
 
     def _absorb(self, other: Self) -> None:
         """Add the rows of a summary of the same kind and split."""
