@@ -150,9 +150,11 @@ def solve_softmax_shift(
             "Use more rows, or split=InSample() if all rows do."
         )
     improve = _newton_step if n_classes <= _NEWTON_CLASSES else _scaling_step
-    bias = np.zeros(n_classes)
+    weight = weight / weight.sum()
+    start = log_proba - logsumexp(log_proba, axis=1, keepdims=True)
+    bias = logsumexp(start, axis=0, b=weight[:, None]) - np.log(share)  # far shifts: Newton stalls
     for _ in range(_MAX_STEPS):
-        step = improve(log_proba - bias, share, weight / weight.sum())
+        step = improve(log_proba - bias, share, weight)
         bias = bias + step
         if np.abs(step).max() <= _TOLERANCE:
             break

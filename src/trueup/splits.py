@@ -210,6 +210,7 @@ class Rolling(Split):
         return times.astype("datetime64[M]")
 
     def _periods(self, times: NDArray[Any]) -> NDArray[np.float64]:
+        times = times.astype(np.int64) if times.dtype.kind == "i" else times  # int8 would overflow
         elapsed = times - times.min()
         if elapsed.dtype.kind == "m":
             elapsed = elapsed.astype(np.int64)

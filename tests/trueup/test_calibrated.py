@@ -341,3 +341,13 @@ def test_many_rows_of_several_classes_are_scored_as_few_are(split):
     result = evaluate(classes, table, split=split)
     assert result.vanilla == pytest.approx(log_loss(classes, table), rel=1e-12)
     assert len(result.bias_term) == 3
+
+
+def test_long_input_with_logits_beyond_the_grid_is_scored_from_its_rows():
+    rng = np.random.default_rng(0)
+    logit, y_true = rng.normal(100.0, 5.0, 20_000), rng.integers(0, 2, 20_000)
+    found = evaluate(y_true, y_logit=logit, split=InSample())
+    corrected = logit - found.bias_term
+    assert expit(corrected).mean() == pytest.approx(y_true.mean(), abs=1e-12)
+    expected = np.logaddexp(0.0, corrected) - y_true * corrected
+    assert found.calibrated == pytest.approx(expected.mean(), rel=1e-12)

@@ -76,6 +76,8 @@ class Session:
 
     def find(self, value: object) -> Match | None:
         """Return what a logged number was computed from, if that is known."""
+        if self._closed:
+            return None
         match = self.recent.find(value)
         if match is None and self.loops is not None:
             return self.loops.find(value)
