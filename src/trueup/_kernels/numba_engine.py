@@ -26,7 +26,8 @@ def absorb(
         (moments, moments if squared_moments is None else squared_moments),
         counts,
     )
-    row_counts, support = counts.reshape(2, rule.n_groups, 2)
+    row_counts, of_positive_weight = counts.reshape(2, rule.n_groups, 2)
+    support = row_counts if rows.weight is None else of_positive_weight
     return Absorbed(n, row_counts, support, (int(upper) << 32) + int(lower), int(high))
 
 

@@ -104,14 +104,15 @@ def cells(row_id, label, key, folds, limit, out):  # type: ignore[no-untyped-def
         for i in range(len(row_id)):
             out[i] = 2 * np.int64(mix(row_id[i] ^ key) >= limit) + np.int64(label[i])
         return
-    carry, inverse = np.float64((1 << 32) % folds), 1.0 / folds
+    size, carry = np.float64(folds), np.float64((1 << 32) % folds)
+    inverse = 1.0 / size
     for i in range(len(row_id)):
         hashed = mix(row_id[i] ^ key)
         upper, lower = np.int64(hashed >> _S32), np.int64(hashed & _LOW_HALF)
         x = np.float64(upper) * carry + np.float64(lower)
-        rest = x - np.floor(x * inverse) * folds
-        rest += folds if rest < 0.0 else 0.0
-        rest -= folds if rest >= folds else 0.0
+        rest = x - np.floor(x * inverse) * size
+        rest += size if rest < 0.0 else 0.0
+        rest -= size if rest >= size else 0.0
         out[i] = np.int64(2.0 * rest + label[i])
 
 
@@ -142,7 +143,8 @@ def count(cell, weight, counts):  # type: ignore[no-untyped-def]
     """Count rows, and rows of positive weight, by cell."""
     for i in range(len(cell)):
         counts[0, cell[i]] += 1
-        counts[1, cell[i]] += 1 if len(weight) == 0 or weight[i] > 0.0 else 0
+    for i in range(len(weight)):
+        counts[1, cell[i]] += weight[i] > 0.0
 
 
 @compiled

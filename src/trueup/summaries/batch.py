@@ -22,7 +22,7 @@ from trueup.summaries.field import read_whole_levels
 
 Result = TypeVar("Result")
 
-BLOCK = 16_384
+BLOCK = 32_768
 """Rows of a block: its temporaries stay in the cache of a core."""
 
 
