@@ -101,9 +101,22 @@ class LossSummary:
             "row_id": row_id,
             "sample_weight": sample_weight,
         }
+        self.add(columns, labels, fields, threads).warn()
+
+    def add(
+        self,
+        columns: Mapping[str, Any],
+        labels: Sequence[Any] | None,
+        fields: Mapping[str, Any] | None,
+        threads: int,
+    ) -> Notices:
+        """Do what ``update`` does, and return what is to be said instead of warning of it."""
         batch = make_batch(self.loss, labels, fields, columns)
-        if batch.n:
-            self._absorb(self._summarise(batch, threads))
+        if batch.n == 0:
+            return Notices()
+        summary, notices = self._summarise(batch, threads)
+        self._absorb(summary)
+        return notices
 
     def merge(self, other: Self) -> None:
         """Add the rows of another summary.
@@ -171,7 +184,7 @@ class LossSummary:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(split={self.split!r})"
 
-    def _summarise(self, batch: Batch, threads: int) -> Self:
+    def _summarise(self, batch: Batch, threads: int) -> tuple[Self, Notices]:
         """Return the summary of a batch; its blocks are dealt out to the threads."""
         kernels = engine(self.n + batch.n)
         try:
@@ -185,8 +198,7 @@ class LossSummary:
         for part, mine in shares:
             whole._absorb(part)
             notices.add(mine)
-        notices.warn()
-        return whole
+        return whole, notices
 
     def _summarise_share(
         self, batch: Batch, share: Sequence[slice], kernels: Engine
