@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup._kernels import UInt64Array, engine
+from trueup._kernels.words import salted_hash as salted_hash  # public here, for splits of one's own
 from trueup._kernels.words import splitmix64
 from trueup.errors import InvalidInputError
 

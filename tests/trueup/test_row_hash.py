@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trueup import HoldOut, InSample, Rolling, evaluate, require_same_rows
-from trueup._kernels.words import salted_hash, splitmix64
 from trueup.errors import InvalidInputError, StateMismatchError
-from trueup.row_hash import row_ids, rows_fingerprint, timed_ids
+from trueup.row_hash import row_ids, rows_fingerprint, salted_hash, splitmix64, timed_ids
 
 MASK = (1 << 64) - 1
 
