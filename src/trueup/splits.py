@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup._kernels import UInt64Array
+from trueup._kernels.plain import HashRule
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.row_hash import salted_hash
 
 GroupArray = NDArray[np.intp]
 
@@ -39,6 +39,11 @@ class Split(ABC):
     @property
     def n_groups(self) -> int | None:
         """Number of groups; None where it depends on the rows, which then can't be summarised."""
+        return None
+
+    @property
+    def hash_rule(self) -> HashRule | None:
+        """The groups as a rule that kernels know; None where ``groups`` alone tells them."""
         return None
 
     @abstractmethod
@@ -78,9 +83,12 @@ class CrossFit(Split):
     def n_groups(self) -> int:
         return self.folds
 
+    @property
+    def hash_rule(self) -> HashRule:
+        return HashRule(self.salt, folds=self.folds)
+
     def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
-        hashed, folds = salted_hash(row_id, self.salt), np.uint64(self.folds)
-        return (hashed - hashed // folds * folds).astype(np.intp)  # numpy's % is far slower
+        return self.hash_rule.groups(row_id)
 
     def parts(self, n_groups: int) -> Iterator[Part]:
         for fold in range(self.folds):
@@ -116,9 +124,12 @@ class HoldOut(Split):
     def n_groups(self) -> int:
         return 2
 
+    @property
+    def hash_rule(self) -> HashRule:
+        return HashRule(self.salt, limit=int(self.bias_fraction * 2.0**64))
+
     def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
-        limit = np.uint64(int(self.bias_fraction * 2.0**64))
-        return (salted_hash(row_id, self.salt) >= limit).astype(np.intp)
+        return self.hash_rule.groups(row_id)
 
     def parts(self, n_groups: int) -> Iterator[Part]:
         yield Part(scored=1, fitted_on=(0,))
@@ -135,6 +146,10 @@ class InSample(Split):
     @property
     def n_groups(self) -> int:
         return 1
+
+    @property
+    def hash_rule(self) -> HashRule:
+        return HashRule(folds=1)
 
     def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
         return np.zeros(len(row_id), dtype=np.intp)

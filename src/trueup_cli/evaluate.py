@@ -9,12 +9,15 @@ from typing import Any
 import click
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 import trueup
 from trueup import Evaluation, FieldCalibration
 from trueup.errors import InvalidInputError
+from trueup.files import evaluate_files
 from trueup.losses import LOSSES
 from trueup.split_text import parse_split
+from trueup.summaries import summary_type
 from trueup_cli.columns import read_columns
 from trueup_cli.failures import BadInput
 from trueup_mlflow.items import LogItems, calibrated_key, evaluation_items, field_key
@@ -52,19 +55,44 @@ def evaluate(files: tuple[str, ...], **options: Any) -> None:
 
     FILES are parquet or CSV files, or patterns such as "preds/*.parquet".
 
+    They are read in batches, so they may be larger than memory, except with --field, --label,
+    --time, several classes or the Poisson deviance: these read the named columns as a whole.
+
     Exit code: 0 fine, 2 bad input.
 
     Example: trueup evaluate "preds/*.parquet" --target click --proba p --field site_id
     """
     if options["run_id"] and options["experiment"]:
         raise BadInput("--log-to-mlflow and --experiment exclude each other. Pass one of them.")
-    evaluation = trueup.evaluate(**_arguments(files, options))
+    evaluation = _evaluation(files, options)
     items = evaluation_items(evaluation, prefix=options["prefix"])
     click.echo(
         _json(evaluation) if options["as_json"] else _text(evaluation, items, options["prefix"])
     )
     if options["run_id"] or options["experiment"]:
         _log(evaluation, items, options)
+
+
+def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
+    """Score in batches where a summary gives all that is shown, and from whole columns if not."""
+    kind, predictions = _prediction_columns(options)
+    split = parse_split(options["split_text"])
+    by_rows = any(options[name] for name in ("times", "labels", "fields"))
+    summed_up = summary_type(options["loss"]) is not None and split.n_groups is not None
+    if by_rows or not summed_up or len(predictions) > 1:
+        return trueup.evaluate(**_arguments(files, options))
+    with tqdm(desc="evaluate", unit="row", unit_scale=True, disable=None) as bar:
+        return evaluate_files(
+            files,
+            y_true=options["target"],
+            y_proba=None if kind == "logit" else predictions[0],
+            y_logit=predictions[0] if kind == "logit" else None,
+            loss=options["loss"],
+            split=split,
+            row_id=options["row_id"],
+            sample_weight=options["sample_weight"],
+            on_batch=bar.update,
+        )
 
 
 def _arguments(files: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:

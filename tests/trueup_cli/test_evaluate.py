@@ -51,6 +51,18 @@ def as_dict(*arguments):
     return json.loads(result.stdout)
 
 
+def assert_same(found, reference):
+    """Compare two evaluations; a summary of the files is within 1e-11 of the rows."""
+    assert found.keys() == reference.keys()
+    for key, value in reference.items():
+        if isinstance(value, (float, list)):
+            np.testing.assert_allclose(found[key], value, rtol=0.0, atol=1e-11, err_msg=key)
+        elif key == "standard_errors":
+            assert found[key] == pytest.approx(value, rel=0.0, abs=1e-11)
+        else:
+            assert found[key] == value, key
+
+
 def expected(y, p=None, **options):
     return json.loads(json.dumps(trueup.evaluate(y, p, **options).to_dict()))
 
@@ -95,7 +107,7 @@ def test_json_is_the_evaluation_of_all_files(preds):
     ],
 )
 def test_each_option_is_the_keyword_of_evaluate(preds, arguments, evaluation):
-    assert as_dict(preds, *arguments) == evaluation()
+    assert_same(as_dict(preds, *arguments), evaluation())
 
 
 def test_table_shows_what_a_run_would_gain(preds):
@@ -151,7 +163,7 @@ def test_the_command_itself_prints_one_line_and_no_traceback(tmp_path):
     command += [str(tmp_path / "no.parquet"), "--target", "y", "--proba", "p"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 2
-    assert run.stderr.startswith("Error: files must be paths or patterns of files; got")
+    assert run.stderr.startswith("Error: paths must name files; got")
     assert len(run.stderr.splitlines()) == 1
 
 
@@ -163,6 +175,20 @@ def test_warnings_are_one_line_on_standard_error(tmp_path):
     (line,) = result.stderr.splitlines()
     assert line.startswith(f"warning: {N} predictions are ")
     assert json.loads(result.stdout)["n"] == N
+
+
+def test_files_are_summed_up_batch_by_batch_with_one_warning(tmp_path, monkeypatch):
+    monkeypatch.setattr("trueup.files._BATCH_ROWS", 100)
+    monkeypatch.setattr("trueup_cli.evaluate.read_columns", None)  # whole columns are not read
+    path, certain = tmp_path / "a.parquet", P.copy()
+    certain[[50, 350]] = 1.0 - Y[[50, 350]]
+    pd.DataFrame({"y": Y, "p": certain}).to_parquet(path)
+    result = evaluate(str(path), "--target", "y", "--proba", "p", "--json")
+    assert result.exit_code == 0, result.output
+    (line,) = result.stderr.splitlines()  # and no progress bar: this is no terminal
+    assert line.startswith("warning: 2 predictions are ")
+    with pytest.warns(trueup.errors.TrueupWarning):
+        assert_same(json.loads(result.stdout), expected(Y, certain))
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,16 @@ from scipy.sparse import csr_array
 
 from trueup._kernels import FloatArray, IntArray, UInt64Array
 from trueup._kernels.grid import BINS_PER_UNIT, N_BINS, ORDER
+from trueup._kernels.plain import Absorbed, PlainRows
 from trueup._kernels.words import BITS_OF_ONE, ID_FACTOR, LABEL_FACTOR, WEIGHT_FACTOR, splitmix64
+
+
+def absorb(
+    rows: PlainRows,  # noqa: ARG001
+    moments: FloatArray,  # noqa: ARG001
+    squared_moments: FloatArray | None,  # noqa: ARG001
+) -> Absorbed | None:
+    return None  # numpy gains nothing by it
 
 
 def deposit(

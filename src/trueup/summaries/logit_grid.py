@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from trueup._kernels import Engine
 from trueup._kernels.grid import LIMIT, N_BINS, ORDER, WIDTH
+from trueup._kernels.plain import Absorbed, PlainRows
 from trueup.losses import FloatArray
 from trueup.rows import Rows
 from trueup.splits import GroupArray
@@ -54,6 +55,13 @@ class LogitGrid(State):
         elif self.squared_moments is not None:
             kernels.deposit(rows.margin, groups, rows.y_true, None, self.squared_moments)
         kernels.deposit(rows.margin, groups, rows.y_true, rows.weight, self.moments)
+
+    def absorb(self, rows: PlainRows, kernels: Engine) -> Absorbed | None:
+        if rows.weight is not None:
+            return kernels.absorb(rows, self.moments, self._keep_squares()[0])
+        if self.squared_moments is not None:
+            return None
+        return kernels.absorb(rows, self.moments, None)
 
     def merge(self, other: LogitGrid) -> None:
         if other.squared_moments is not None or self.squared_moments is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from scipy.special import expit
@@ -101,9 +101,22 @@ class LossSummary:
             "row_id": row_id,
             "sample_weight": sample_weight,
         }
+        self.add(columns, labels, fields, threads).warn()
+
+    def add(
+        self,
+        columns: Mapping[str, Any],
+        labels: Sequence[Any] | None,
+        fields: Mapping[str, Any] | None,
+        threads: int,
+    ) -> Notices:
+        """Do what ``update`` does, and return what is to be said instead of warning of it."""
         batch = make_batch(self.loss, labels, fields, columns)
-        if batch.n:
-            self._absorb(self._summarise(batch, threads))
+        if batch.n == 0:
+            return Notices()
+        summary, notices = self._summarise(batch, threads)
+        self._absorb(summary)
+        return notices
 
     def merge(self, other: Self) -> None:
         """Add the rows of another summary.
@@ -171,7 +184,7 @@ class LossSummary:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(split={self.split!r})"
 
-    def _summarise(self, batch: Batch, threads: int) -> Self:
+    def _summarise(self, batch: Batch, threads: int) -> tuple[Self, Notices]:
         """Return the summary of a batch; its blocks are dealt out to the threads."""
         kernels = engine(self.n + batch.n)
         try:
@@ -185,8 +198,7 @@ class LossSummary:
         for part, mine in shares:
             whole._absorb(part)
             notices.add(mine)
-        notices.warn()
-        return whole
+        return whole, notices
 
     def _summarise_share(
         self, batch: Batch, share: Sequence[slice], kernels: Engine
@@ -196,7 +208,7 @@ class LossSummary:
         part._fields = {
             name: FieldSummary(name, levels.names) for name, levels in batch.levels.items()
         }
-        for block in share:
+        for block in part._absorb_plain(batch, share, self.n, kernels):
             rows = batch.read(self.loss, block, self.n, notices)
             groups = self.split.groups(rows.row_id, None)
             part._totals.add(rows, groups, kernels)
@@ -206,6 +218,19 @@ class LossSummary:
                 sums = part._fields[name].sums
                 kernels.add_cells(levels.codes[block], rows.y_true, proba, rows.weight, sums)
         return part, notices
+
+    def _absorb_plain(
+        self, batch: Batch, share: Sequence[slice], first_row: int, kernels: Engine
+    ) -> Iterator[slice]:
+        """Add what the kernel takes in one pass, and yield what is left of each block."""
+        for block in share:
+            plain = batch.plain(self.split.hash_rule, block, first_row)
+            absorbed = None if plain is None else self._state.absorb(plain, kernels)
+            if absorbed is not None:
+                self._totals.absorb(absorbed)
+            start = block.start + (0 if absorbed is None else absorbed.n)
+            if start < block.stop:
+                yield slice(start, block.stop)
 
     def _absorb(self, other: Self) -> None:
         """Add the rows of a summary of the same kind and split."""

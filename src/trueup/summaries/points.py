@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup._kernels import Engine
+from trueup._kernels.plain import Absorbed, PlainRows
 from trueup.losses import FloatArray
 from trueup.rows import Rows
 from trueup.splits import GroupArray
@@ -34,6 +35,10 @@ class State(ABC):
     @abstractmethod
     def add(self, rows: Rows, groups: GroupArray, kernels: Engine) -> None:
         """Add a block of rows."""
+
+    def absorb(self, rows: PlainRows, kernels: Engine) -> Absorbed | None:  # noqa: ARG002
+        """Add leading rows in one pass without checks before it; None where there is no such."""
+        return None
 
     @abstractmethod
     def merge(self, other: Self) -> None:
