@@ -28,7 +28,7 @@ class PrometheusExporter:
         try:
             from prometheus_client import CollectorRegistry, Gauge, start_http_server
         except ModuleNotFoundError as error:
-            raise ImportError(f"{error}. Run: pip install prometheus-client") from error
+            raise ImportError(f"{error}. Run: pip install 'trueup[monitor]'") from error
         registry = CollectorRegistry()
         self._gauges = {
             name: Gauge(f"trueup_estimated_mse{name}", text, ["model"], registry=registry)

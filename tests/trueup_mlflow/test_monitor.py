@@ -286,7 +286,7 @@ def test_without_prometheus_client_the_pip_command_is_named(store, tmp_path, mon
     arguments = ["watch", URI, str(tmp_path), "--once", "--prometheus-port", "0"]
     ran = CliRunner().invoke(command, arguments)
     assert ran.exit_code == 2
-    assert "pip install prometheus-client" in ran.output
+    assert "trueup[monitor]" in ran.output
 
 
 def test_champion_and_challenger_are_estimated_on_the_same_batch(store, tmp_path):
