@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 import optuna
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
-from trueup.errors import InvalidInputError, StateMismatchError
+from trueup.errors import InvalidInputError, StateMismatchError, TrueupWarning
 from trueup.losses import Loss
 from trueup.splits import CrossFit, Split
 from trueup_optuna.epochs import EpochTrial, epoch_study
@@ -94,8 +96,17 @@ class SeedObjective:
         """Train the configuration under its seeds and return the mean of their results."""
         study = trial.study
         self._prepare(study)
-        with beating(study._storage, trial._trial_id, self.heartbeat):
-            return self._run(trial)
+        try:
+            with beating(study._storage, trial._trial_id, self.heartbeat):
+                return self._run(trial)
+        except UpdateFinishedTrialError:
+            warnings.warn(
+                f"trial {trial.number} gave no sign of life for {self.grace:g} seconds, so another "
+                "worker has taken it over: raise grace if that happens often.",
+                TrueupWarning,
+                stacklevel=2,
+            )
+            raise
 
     def _prepare(self, study: optuna.Study) -> None:
         """Pin the facts once a study, and look for dead workers a few times within their grace."""

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 import optuna
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.trial import TrialState
 from tqdm import tqdm
@@ -169,9 +170,25 @@ def _search(study: optuna.Study, plan: TunePlan) -> None:
         begun = study.get_trials(deepcopy=False, states=(*_FINISHED, TrialState.RUNNING))
         waiting = study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
         if waiting or len(begun) < plan.trials:
-            study.optimize(objective, n_trials=1)
+            _run_trial(study, objective)
         else:
             time.sleep(0.2)  # the last trials belong to other workers, or to dead ones
+
+
+def _run_trial(study: optuna.Study, objective: SeedObjective) -> None:
+    """Run a trial as ``study.optimize`` does; one that was taken over is left to its new owner."""
+    trial = study.ask()
+    try:
+        value = objective(trial)
+    except UpdateFinishedTrialError:
+        return
+    except optuna.TrialPruned:
+        study.tell(trial, state=TrialState.PRUNED, skip_if_finished=True)
+    except BaseException:
+        study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
+        raise
+    else:
+        study.tell(trial, value, skip_if_finished=True)
 
 
 def count_finished(study: optuna.Study) -> int:

@@ -199,6 +199,29 @@ def test_workers_that_all_fail_say_how_to_go_on(folder):
     assert "a worker must finish the search; got exit codes [1, 1]" in run.stderr
 
 
+def test_a_trial_that_another_worker_took_over_ends_no_worker(folder):
+    (folder / "my_script.py").write_text(
+        SCRIPT.format(pause=0.0).replace(
+            "def train_number(trial, seed):",
+            "def train_number(trial, seed):\n    bury_once()\n",
+        )
+        + """
+buried = []
+
+def bury_once():
+    from trueup_cli.tune_run import load_study
+    from trueup_optuna import recover_stale
+
+    if not buried:
+        buried.extend(recover_stale(load_study("trueup-study.journal", "trueup"), grace=-1.0))
+"""
+    )
+    result = invoke("my_script.py:train_number", *arguments()[3:])
+    assert result.exit_code == 0, result.output
+    assert "trial 0 gave no sign of life" in result.output
+    assert "6 configurations" in result.output
+
+
 def test_a_terminal_gets_a_progress_bar(folder):
     pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
     reader, writer = pty.openpty()
