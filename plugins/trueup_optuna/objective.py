@@ -17,7 +17,15 @@ from trueup.errors import InvalidInputError, StateMismatchError, TrueupWarning
 from trueup.losses import Loss
 from trueup.splits import CrossFit, Split
 from trueup_optuna.epochs import EpochTrial, epoch_study
-from trueup_optuna.facts import RULE, SEEDS, PinnedStudies, pin, seeds_fact, single_objective
+from trueup_optuna.facts import (
+    RULE,
+    SEEDS,
+    PinnedStudies,
+    check_direction,
+    pin,
+    seeds_fact,
+    single_objective,
+)
 from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, recover_stale
 from trueup_optuna.pruner import SeedRacePruner
 from trueup_optuna.records import STATUS, STOPPED_IN_EPOCH, SeedRecord, seed_key, seed_records
@@ -148,6 +156,8 @@ class SeedObjective:
                 record = self._train(trial, index)
             except optuna.TrialPruned as stop:
                 return _stopped_value(trial, stop)
+            if record.vanilla is not None:
+                check_direction(trial.study)
             self._check_rows(trial.study, index, record)
             trial.set_user_attr(seed_key(index), record.to_attribute())
             values.append(record.value)

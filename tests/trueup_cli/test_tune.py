@@ -145,7 +145,7 @@ def test_resuming_with_another_alpha_is_refused(folder):
     invoke(*arguments())
     result = invoke(*arguments("--resume", "--alpha", "0.2"))
     assert result.exit_code == 2
-    assert "rule must be what the study 'trueup' was begun with" in result.output
+    assert "alpha must be what the study 'trueup' was begun with" in result.output
 
 
 @pytest.mark.parametrize(

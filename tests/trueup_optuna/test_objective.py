@@ -157,6 +157,28 @@ def test_a_study_refuses_to_lose_its_pruner():
         study.optimize(objective_of(), n_trials=1)
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"alpha": 0.1}, r"alpha must be what the study '.*' was begun with, 0.05; got 0.1"),
+        ({"n_configs": 30}, "n_configs must be .*, 20; got 30. Resume with the same n_configs"),
+        ({"variance": "own"}, "variance must be .*, 'moderated'; got 'own'"),
+    ],
+)
+def test_a_study_names_the_argument_of_its_race_that_differs(changed, message):
+    study = optuna.create_study(pruner=SeedRacePruner(20))
+    study.optimize(objective_of(), n_trials=1)
+    study.pruner = SeedRacePruner(**{"n_configs": 20, **changed})
+    with pytest.raises(StateMismatchError, match=message):
+        study.optimize(objective_of(), n_trials=1)
+
+
+def test_a_loss_is_not_maximized():
+    study = optuna.create_study(direction="maximize")
+    with pytest.raises(InvalidInputError, match="direction must be 'minimize' for a loss"):
+        study.optimize(objective_of(train_classifier), n_trials=1)
+
+
 def test_other_rows_under_the_same_seed_are_refused():
     def rows_of_the_trial(trial, seed):
         y_true, y_pred = train_classifier(trial, seed)
