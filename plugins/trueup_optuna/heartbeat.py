@@ -20,6 +20,7 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import BaseStorage, InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from trueup.errors import InvalidInputError
 from trueup_optuna.records import BEAT, RETRY_OF, STATUS, root_number
 
 INTERVAL = 30.0
@@ -35,6 +36,21 @@ _ABANDONED_AT = "trueup:abandoned_at"
 
 _OWN: WeakKeyDictionary[BaseStorage, set[tuple[int, int]]] = WeakKeyDictionary()
 """Process and trial id of what trains in this process: alive, however old its last beat is."""
+
+
+def check_liveness(heartbeat: float, grace: float) -> None:
+    """Refuse beats that can't show that a worker lives.
+
+    Raises
+    ------
+    InvalidInputError
+        Unless ``0 < heartbeat < grace``.
+    """
+    if not 0.0 < heartbeat < grace:
+        raise InvalidInputError(
+            f"heartbeat must be above 0 and below grace; got heartbeat {heartbeat!r} and grace "
+            f"{grace!r}. Give seconds, such as 30 and 120."
+        )
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from trueup_optuna.facts import (
     seeds_fact,
     single_objective,
 )
-from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, recover_stale
+from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, check_liveness, recover_stale
 from trueup_optuna.pruner import SeedRacePruner
 from trueup_optuna.records import STATUS, STOPPED_IN_EPOCH, SeedRecord, seed_key, seed_records
 from trueup_optuna.scoring import RowCheck, SeedScorer, Train
@@ -95,6 +95,7 @@ class SeedObjective:
                 f"n_base must be at most the number of search seeds, {self.seeds.n}; got {n_base}. "
                 "Give more seeds."
             )
+        check_liveness(heartbeat, grace)
         self.n_base, self.n_startup_seeds = n_base, n_startup_seeds
         self.epoch_pruner, self.heartbeat, self.grace = epoch_pruner, heartbeat, grace
         self._pinned, self._check_rows = PinnedStudies(), RowCheck()

@@ -234,6 +234,11 @@ def test_an_evaluation_of_another_loss_is_refused():
         ({"n_base": 9}, "n_base must be at most the number of search seeds, 8; got 9"),
         ({"train": 3}, "train must be callable; got 3"),
         ({"loss": "auc"}, "loss must be one of"),
+        ({"seeds": 20}, "seeds must be a SeedList or a sequence of integers; got 20"),
+        ({"seeds": "ab"}, "seeds must be a SeedList or a sequence of integers; got 'ab'"),
+        ({"seeds": [1.5, 2.5]}, "seeds must be a SeedList or a sequence of integers"),
+        ({"grace": 0.0}, "heartbeat must be above 0 and below grace; got heartbeat 30.0 and"),
+        ({"heartbeat": -1.0}, "heartbeat must be above 0 and below grace; got heartbeat -1.0"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):
