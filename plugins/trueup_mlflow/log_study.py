@@ -65,8 +65,8 @@ def log_study(
     -----
     A configuration has ``K`` and ``calibrated_K`` with the seed index as step, their mean over
     seeds as ``K_mean``, and ``K_std``, ``K_low``, ``K_high``, ``n_seeds``. Where ``train`` returned
-    numbers there is ``K`` alone. The run of the study has the selected mean, ``_optimistic`` (what
-    Optuna calls the best value) and ``_confirmed`` with its interval.
+    numbers there is ``K`` alone, called ``value``. The run of the study has the selected mean,
+    ``_optimistic`` (what Optuna calls the best value) and ``_confirmed`` with its interval.
     """
     client = client or MlflowClient()
     experiment_id = _experiment(client, experiment_name)

@@ -162,6 +162,6 @@ def test_a_study_is_logged_through_a_server(server):
 def test_numbers_have_no_calibrated_key(client):
     report = report_study(tuned(train_number, "numbers"))
     parent = log_study(report, client=client)
-    assert client.get_run(parent).data.metrics["log_loss"] == report.best.mean
+    assert client.get_run(parent).data.metrics["value"] == report.best.mean
     for run in children(client, parent).values():
         assert not any(key.startswith("calibrated") for key in run.data.metrics)
