@@ -148,6 +148,13 @@ def test_resuming_with_another_alpha_is_refused(folder):
     assert "alpha must be what the study 'trueup' was begun with" in result.output
 
 
+def test_resuming_in_the_other_direction_is_refused(folder):
+    invoke(*arguments())
+    result = invoke(*arguments("--resume", "--direction", "maximize"))
+    assert result.exit_code == 2
+    assert "direction must be what the study 'trueup' was begun with, 'minimize'" in result.output
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -274,6 +281,11 @@ def finished_seeds():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("x: [", "space must be a YAML file; got"),
+        ("x: {type: float, low: 2.0, high: 1.0}", "parameter 'x' must be a distribution"),
+        ("x: {type: int, low: 0, high: 9, log: true}", "parameter 'x' must be a distribution"),
+        ("x: {type: categorical, choices: 3}", "parameter 'x' must be a distribution"),
+        ("x: {type: categorical, choices: []}", "parameter 'x' must be a distribution"),
         ("- 1", "space must be a mapping of parameter names; got list"),
         ("x: {low: 0, high: 1}", "type of parameter 'x' must be one of"),
         ("x: {type: float, low: 0}", r"keys of float parameter 'x' must be \['high', 'low'\]"),
