@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Literal
@@ -146,8 +147,13 @@ def plan_sampler(plan: TunePlan, worker: int, begun: int) -> optuna.samplers.Bas
 
 def plan_train(plan: TunePlan) -> Any:
     """Return the train function of a plan."""
-    space = None if plan.space is None else load_space(plan.space)
-    return with_space(load_train(plan.target), space)
+    return _train_of(plan.target, plan.space)
+
+
+@cache
+def _train_of(target: str, space: str | None) -> Any:
+    """Run the script once a process: it may load data."""
+    return with_space(load_train(target), None if space is None else load_space(space))
 
 
 def run_stage(plan: TunePlan, stage: Stage, worker: int = 0) -> None:

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from trueup.errors import InvalidInputError
 from trueup_cli.tune import tune
 from trueup_cli.tune_report import save_figure
-from trueup_cli.tune_run import TunePlan, load_study, plan_sampler
+from trueup_cli.tune_run import TunePlan, _train_of, load_study, plan_sampler
 from trueup_cli.tune_space import load_space, load_train, suggest
 from trueup_optuna import report_study
 from trueup_optuna.records import seed_records
@@ -49,6 +49,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "space.yaml").write_text(SPACE)
     before = list(sys.path)
     yield tmp_path
+    _train_of.cache_clear()
     sys.path[:] = before
     sys.modules.pop("my_script", None)
 
@@ -106,6 +107,15 @@ def test_a_train_function_may_suggest_by_itself(folder):
     result = invoke("my_script.py:train_number", "--trials", "4", "--finals", "2")
     assert result.exit_code == 0, result.output
     assert "vanilla: not recorded" in result.output
+
+
+def test_a_script_runs_once_a_process(folder):
+    script = folder / "my_script.py"
+    script.write_text(
+        script.read_text() + "\nwith open('loads', 'a') as file:\n    file.write('x')\n"
+    )
+    assert invoke(*arguments()).exit_code == 0
+    assert (folder / "loads").read_text() == "x"
 
 
 def test_an_existing_study_needs_resume(folder):
