@@ -92,7 +92,9 @@ class TrueupCallback(Callback):
         """Evaluate the rows of the epoch."""
         if not self._batches:
             return
-        evaluation = self._reporter.log(self._loss, self._rows, trainer.global_step)
+        evaluation = self._reporter.log(
+            trainer.global_step, loss=lambda: self._loss, predict=lambda _: self._rows()
+        )
         self._batches = []
         if evaluation is not None:
             key = calibrated_key(metric_key(self._loss, self._reporter.prefix))
