@@ -204,19 +204,21 @@ def test_scores_that_are_no_logits_get_no_loss_of_probabilities(client):
 
     (x, y), (x_val, y_val) = rows("binary")
     val = xgboost.DMatrix(x_val, y_val)
-    with mlflow.start_run() as run, pytest.warns(TrueupWarning, match="no logits"):
-        xgboost.train(
-            {"objective": "binary:hinge", "nthread": 1},
-            xgboost.DMatrix(x, y),
-            2,
-            callbacks=[XGBoostCallback(val, loss="log_loss")],
-        )
-        lightgbm.train(
-            {"objective": "ova", "num_class": 2, **QUIET},
-            lightgbm.Dataset(x, y),
-            2,
-            callbacks=[LightGBMCallback(x_val, y_val, loss="log_loss")],
-        )
+    with mlflow.start_run() as run:
+        with pytest.warns(TrueupWarning, match="no logits"):
+            xgboost.train(
+                {"objective": "binary:hinge", "nthread": 1},
+                xgboost.DMatrix(x, y),
+                2,
+                callbacks=[XGBoostCallback(val, loss="log_loss")],
+            )
+        with pytest.warns(TrueupWarning, match="no logits"):
+            lightgbm.train(
+                {"objective": "ova", "num_class": 2, **QUIET},
+                lightgbm.Dataset(x, y),
+                2,
+                callbacks=[LightGBMCallback(x_val, y_val, loss="log_loss")],
+            )
     assert metrics_of(client, run) == {}
 
 
