@@ -65,7 +65,12 @@ class Reporter:
                 **self.options,
             )
         except Exception as failure:  # it would end the training of the user
+            self.fail(name, failure)
+            return None
+
+    def fail(self, loss: str, failure: Exception) -> None:
+        """Tell of a failure, the first one only, and log nothing more."""
+        if not self._failed:
             self._failed = True
             writer = RunWriter(run_id=self.run_id, client=self.client)
-            writer.skip(metric_key(name, self.prefix), describe(failure))
-            return None
+            writer.skip(metric_key(loss, self.prefix), describe(failure))
