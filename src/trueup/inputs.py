@@ -75,7 +75,7 @@ def read_rows(
         margin=np.ascontiguousarray(margin),
         weight=read_weight(sample_weight, n, may_be_zero=place is not None),
         row_id=_read_ids(row_id, n, 0 if place is None else place.first_row),
-        times=None if times is None else _read_times(times, n),
+        times=None if times is None else read_times(times, n),
     )
     if place is None:
         notices.warn()
@@ -336,7 +336,17 @@ def _read_ids(row_id: Any, n: int, first_row: int) -> UInt64Array:
     return row_ids(column(row_id, "row_id"), n)
 
 
-def _read_times(times: Any, n: int) -> NDArray[Any]:
+def check_threads(threads: Any) -> None:
+    """Refuse what is no number of threads."""
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
+        raise InvalidInputError(
+            f"threads must be an integer of at least 1; got {threads!r}. "
+            "Pass the number of free cores."
+        )
+
+
+def read_times(times: Any, n: int) -> NDArray[Any]:
+    """Return times of shape (n,), checked to be numbers or datetimes, none of them missing."""
     array = column(times, "times")
     if array.dtype.kind not in "fiuM":
         raise InvalidInputError(

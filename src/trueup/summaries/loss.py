@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from scipy.special import expit
 
 from trueup._kernels import Engine, engine
-from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
+from trueup.errors import (
+    InexactSummaryError,
+    InvalidInputError,
+    StateMismatchError,
+    UndefinedMetricError,
+)
 from trueup.evaluation import Evaluation
+from trueup.inputs import check_threads
 from trueup.losses import BrierScore, LogLoss, Loss, SquaredError
 from trueup.notices import Notices
 from trueup.scoring import Sample, score
-from trueup.splits import CrossFit, InSample, Split
+from trueup.splits import CrossFit, Split, kernel_rule
 from trueup.summaries.batch import Batch, make_batch
 from trueup.summaries.field import FieldSummary
 from trueup.summaries.logit_grid import LogitGrid
@@ -111,6 +118,7 @@ class LossSummary:
         threads: int,
     ) -> Notices:
         """Do what ``update`` does, and return what is to be said instead of warning of it."""
+        check_threads(threads)
         batch = make_batch(self.loss, labels, fields, columns)
         if batch.n == 0:
             return Notices()
@@ -132,7 +140,7 @@ class LossSummary:
                 "Make all of them with the same arguments."
             )
         both_positional = self._totals.positional and other._totals.positional
-        if both_positional and not isinstance(self.split, InSample):
+        if both_positional and self._n_groups > 1:
             raise StateMismatchError(
                 f"row_id must be given in summaries that are merged with {self.split!r}; got "
                 "positions in both. Pass row_id to update()."
@@ -146,6 +154,9 @@ class LossSummary:
         ------
         UndefinedMetricError
             If there are no rows, or the bias rows lack a class.
+        InexactSummaryError
+            If logits beyond +-38 meet a bias term beyond +-10, which moves them to where the loss
+            is curved; it is an UndefinedMetricError.
         """
         if self.n == 0:
             raise UndefinedMetricError(
@@ -158,7 +169,9 @@ class LossSummary:
             support=self._totals.support,
         )
         fields = {name: field.compute() for name, field in self._fields.items()}
-        return score(sample, self.split, self._totals.fingerprint, fields)
+        evaluation = score(sample, self.split, self._totals.fingerprint, fields)
+        _require_exact(self._state, evaluation)
+        return evaluation
 
     def to_bytes(self) -> bytes:
         """Return the summary as bytes, for :func:`trueup.summaries.from_bytes`."""
@@ -224,7 +237,7 @@ class LossSummary:
     ) -> Iterator[slice]:
         """Add what the kernel takes in one pass, and yield what is left of each block."""
         for block in share:
-            plain = batch.plain(self.split.hash_rule, block, first_row)
+            plain = batch.plain(kernel_rule(self.split), block, first_row)
             absorbed = None if plain is None else self._state.absorb(plain, kernels)
             if absorbed is not None:
                 self._totals.absorb(absorbed)
@@ -247,6 +260,18 @@ class LossSummary:
         self._state.merge(other._state)
         for name, field in self._fields.items():
             field.merge(other._fields[name])
+
+
+def _require_exact(state: State, evaluation: Evaluation) -> None:
+    low, high = state.exact_biases()
+    biases = np.array([evaluation.bias_term, *evaluation.fold_bias_terms])
+    outside = (biases < low) | (biases > high)
+    if outside.any():
+        raise InexactSummaryError(
+            f"y_logit must be within 38 of 0 in a summary whose bias is beyond 10; got a bias of "
+            f"{biases[outside][0]:g}. Check that they are natural log-odds, or pass the rows, or a "
+            "sample of them, to evaluate()."
+        )
 
 
 class LogLossSummary(LossSummary):

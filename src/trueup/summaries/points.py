@@ -48,6 +48,10 @@ class State(ABC):
     def points(self) -> Points:
         """Return the points."""
 
+    def exact_biases(self) -> tuple[float, float]:
+        """Return the range of bias terms for which the points are as good as the rows."""
+        return -np.inf, np.inf
+
     @abstractmethod
     def to_arrays(self) -> Arrays:
         """Return the sums."""

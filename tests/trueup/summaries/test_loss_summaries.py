@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from trueup import CrossFit, HoldOut, InSample, Rolling, evaluate
 from trueup.errors import (
+    InexactSummaryError,
     InvalidInputError,
     StateMismatchError,
     TrueupWarning,
@@ -82,6 +83,32 @@ def test_rows_beyond_the_grid_lose_nothing(sd, weighted, draw):
     summary.update(y_true, y_logit=logit, sample_weight=weight)
     expected = evaluate(y_true, y_logit=logit, sample_weight=weight)
     assert_equal_evaluations(summary.compute(), expected, 1e-12 * max(1.0, sd))
+
+
+@pytest.mark.parametrize("kind", [LogLossSummary, BrierSummary])
+@pytest.mark.parametrize(("place", "n_far"), [(60.0, 2_000), (-60.0, 2_000), (15.0, 1)])
+def test_a_bias_too_large_for_far_rows_is_refused(kind, place, n_far, rng):
+    logit = rng.normal(place, 1.0, 2_000)
+    logit[:n_far] += 30.0 * np.sign(place)
+    y_true, row_id = (rng.random(2_000) < 0.5).astype(float), np.arange(2_000)
+    summary = kind()
+    for rows in np.array_split(np.arange(2_000), 3):
+        part = kind()
+        part.update(y_true[rows], y_logit=logit[rows], row_id=row_id[rows])
+        summary.merge(from_bytes(part.to_bytes()))
+    message = "y_logit must be within 38 of 0 in a summary whose bias is beyond 10; got a bias of"
+    with pytest.raises(InexactSummaryError, match=message):
+        summary.compute()
+
+
+def test_far_rows_on_the_side_that_a_large_bias_moves_outwards_are_exact(rng):
+    logit = np.r_[rng.normal(-20.0, 1.0, 3_000), np.full(5, 50.0)]
+    y_true = np.r_[(rng.random(3_000) < 0.5).astype(float), np.ones(5)]
+    summary = LogLossSummary()
+    summary.update(y_true, y_logit=logit)
+    expected = evaluate(y_true, y_logit=logit)
+    assert expected.bias_term < -10.0
+    assert_equal_evaluations(summary.compute(), expected, 1e-11)
 
 
 def test_constant_predictions_at_the_worst_place_of_a_bin_stay_within_the_bound(rng):
@@ -270,5 +297,5 @@ def test_several_classes_are_refused():
 
 def test_threads_must_be_positive(draw):
     y_true, logit, _ = draw(100)
-    with pytest.raises(InvalidInputError, match="threads must be at least 1; got 0"):
+    with pytest.raises(InvalidInputError, match="threads must be an integer of at least 1; got 0"):
         LogLossSummary().update(y_true, y_logit=logit, threads=0)
