@@ -132,10 +132,17 @@ def deposit(bins, u, weight, power, table):  # type: ignore[no-untyped-def]
     weighted = len(weight) > 0
     for i in range(len(bins)):
         row = table[np.uint64(bins[i])]
-        term = weight[i] ** power if weighted else 1.0
-        for k in range(8):
-            row[k] += term
-            term *= u[i]
+        w = weight[i] ** power if weighted else 1.0
+        square = u[i] * u[i]
+        cube, w4 = u[i] * square, w * (square * square)  # products that do not wait for each other
+        row[0] += w
+        row[1] += w * u[i]
+        row[2] += w * square
+        row[3] += w * cube
+        row[4] += w4
+        row[5] += w4 * u[i]
+        row[6] += w4 * square
+        row[7] += w4 * cube
 
 
 @compiled
@@ -162,6 +169,43 @@ def add_cells(code, label, proba, weight, sums):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def code_sums(code, label, proba, sums):  # type: ignore[no-untyped-def]
+    """Add 1, label, proba and its square at each code; return how many rows were left out."""
+    n_bad, n_codes = 0, np.uint64(len(sums))
+    for i in range(len(code)):
+        c, y, p = np.uint64(code[i]), np.float64(label[i]), np.float64(proba[i])  # -1 is large
+        if (c < n_codes) & ((y == 0.0) | (y == 1.0)) & (p >= 0.0) & (p <= 1.0):
+            row = sums[c]
+            row[0] += 1.0
+            row[1] += y
+            row[2] += p
+            row[3] += p * p
+        else:
+            n_bad += 1
+    return n_bad
+
+
+@compiled
+def bin_sums(label, proba, edges, sums):  # type: ignore[no-untyped-def]
+    """Add 1, label and proba to the bin of each row, of which ``sums`` has four copies.
+
+    The number of the bin is guessed by arithmetic and corrected by its edges.
+    """
+    n_bad, n_bins = 0, len(edges) - 1
+    for i in range(len(label)):
+        y, p = np.float64(label[i]), np.float64(proba[i])
+        if ((y == 0.0) | (y == 1.0)) & (p >= 0.0) & (p <= 1.0):
+            guess = min(np.int64(p * n_bins), n_bins - 1)
+            row = sums[i & 3, guess - (edges[guess] >= p) + (edges[guess + 1] < p)]
+            row[0] += 1.0
+            row[1] += y
+            row[2] += p
+        else:
+            n_bad += 1
+    return n_bad
+
+
+@compiled
 def absorb(  # type: ignore[no-untyped-def]
     rows, is_logit, ids, rule, tables, counts
 ):
@@ -180,8 +224,11 @@ def absorb(  # type: ignore[no-untyped-def]
         y, x, w, m = label[start:stop], prediction[start:stop], weight[start:stop], stop - start
         if not are_plain(y, x, low, high, w):
             break
-        for i in range(m):
-            own_id[i] = row_id[start + i] if len(row_id) else first_row + np.uint64(start + i)
+        if len(row_id):
+            own_id[:m] = row_id[start:stop]
+        else:
+            for i in range(m):
+                own_id[i] = first_row + np.uint64(start + i)
         if is_logit:
             logit[:m] = x
         else:

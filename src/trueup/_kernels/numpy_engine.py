@@ -65,6 +65,23 @@ def add_cells(
             np.add.at(sums[:, k], code, column)
 
 
+def code_sums(
+    code: IntArray,  # noqa: ARG001
+    label: FloatArray,  # noqa: ARG001
+    proba: FloatArray,  # noqa: ARG001
+    n_codes: int,  # noqa: ARG001
+) -> FloatArray | None:
+    return None
+
+
+def bin_sums(
+    label: FloatArray,  # noqa: ARG001
+    proba: FloatArray,  # noqa: ARG001
+    inner: FloatArray,  # noqa: ARG001
+) -> FloatArray | None:
+    return None
+
+
 def _select(bins: NDArray[np.int32], weight: FloatArray | None, n_bins: int) -> csr_array:
     n = len(bins)
     weight = np.ones(n) if weight is None else weight
