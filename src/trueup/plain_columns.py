@@ -55,7 +55,7 @@ def sums_by_bin(
 
 
 def _are_plain(columns: list[tuple[Any, str]], sample_weight: Any) -> bool:
-    """Tell whether there are no weights, and only numpy's columns of equal length and such kinds."""
+    """Tell whether there are no weights, and only numpy's columns of one length and such kinds."""
     arrays = [values for values, _ in columns]
     if sample_weight is not None or not all(type(values) is np.ndarray for values in arrays):
         return False

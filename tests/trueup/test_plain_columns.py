@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -44,7 +46,7 @@ def test_error_over_bins_is_a_loop_over_the_edges(n_bins, rows):
     edges = np.linspace(0.0, 1.0, n_bins + 1)
     gaps = [
         (y_true - proba)[(proba > low) & (proba <= high) | (proba == 0.0) & (low == 0.0)].sum()
-        for low, high in zip(edges[:-1], edges[1:], strict=True)
+        for low, high in pairwise(edges)
     ]
     found = expected_calibration_error(y_true, proba, n_bins=n_bins)
     assert found == pytest.approx(np.abs(gaps).sum() / N, abs=1e-13)

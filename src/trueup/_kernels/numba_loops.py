@@ -195,7 +195,8 @@ def bin_sums(label, proba, edges, sums):  # type: ignore[no-untyped-def]
     for i in range(len(label)):
         y, p = np.float64(label[i]), np.float64(proba[i])
         if ((y == 0.0) | (y == 1.0)) & (p >= 0.0) & (p <= 1.0):
-            guess = min(np.int64(p * n_bins), n_bins - 1)
+            guess = np.int64(p * n_bins)
+            guess -= guess == n_bins
             row = sums[i & 3, guess - (edges[guess] >= p) + (edges[guess + 1] < p)]
             row[0] += 1.0
             row[1] += y
