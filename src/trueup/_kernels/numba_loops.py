@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from trueup._kernels.grid import BINS_PER_UNIT, LIMIT, N_BINS
+from trueup._kernels.numba_vectors import add_powers
 from trueup._kernels.words import (
     BITS_OF_ONE,
     FIRST_FACTOR,
@@ -131,18 +132,7 @@ def deposit(bins, u, weight, power, table):  # type: ignore[no-untyped-def]
     """Add ``weight^power u^k`` to the bins; no weights are weights of one."""
     weighted = len(weight) > 0
     for i in range(len(bins)):
-        row = table[np.uint64(bins[i])]
-        w = weight[i] ** power if weighted else 1.0
-        square = u[i] * u[i]
-        cube, w4 = u[i] * square, w * (square * square)  # products that do not wait for each other
-        row[0] += w
-        row[1] += w * u[i]
-        row[2] += w * square
-        row[3] += w * cube
-        row[4] += w4
-        row[5] += w4 * u[i]
-        row[6] += w4 * square
-        row[7] += w4 * cube
+        add_powers(table, bins[i], u[i], weight[i] ** power if weighted else 1.0)
 
 
 @compiled
