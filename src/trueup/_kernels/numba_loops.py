@@ -21,8 +21,11 @@ from trueup._kernels.words import (
 
 compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 
-STRIP = 512
-"""Rows that go through all loops before the next: what lies between the loops stays in cache."""
+STRIP = 640
+"""Rows that go through all loops before the next: what lies between the loops stays in cache.
+
+Not a power of two, for which the arrays between the loops would compete for the same cache lines.
+"""
 
 _HALF = N_BINS // 2
 _GOLDEN, _FIRST, _SECOND = np.uint64(GOLDEN), np.uint64(FIRST_FACTOR), np.uint64(SECOND_FACTOR)

@@ -29,14 +29,14 @@ def deposit(
 ) -> None:
     scaled = logit * BINS_PER_UNIT
     left = np.floor(scaled)
-    powers = np.empty((len(logit), ORDER))
-    powers[:, 0] = 1.0
-    powers[:, 1] = 2.0 * (scaled - left) - 1.0
+    powers = np.empty((ORDER, len(logit)))
+    powers[0] = 1.0
+    powers[1] = 2.0 * (scaled - left) - 1.0
     for k in range(2, ORDER):
-        np.multiply(powers[:, k - 1], powers[:, 1], out=powers[:, k])
+        np.multiply(powers[k - 1], powers[1], out=powers[k])
     cell = 2 * group + label.astype(np.intp)
     bins = (N_BINS * cell + left.astype(np.intp) + N_BINS // 2).astype(np.int32)
-    table += _select(bins, weight, len(table)).T @ powers
+    table += _select(bins, weight, len(table)).T @ np.ascontiguousarray(powers.T)
 
 
 def hash_sums(row_id: UInt64Array, label: FloatArray, weight: FloatArray | None) -> tuple[int, int]:
