@@ -104,6 +104,10 @@ def logits(probability, out):  # type: ignore[no-untyped-def]
 @compiled
 def cells(row_id, label, key, folds, limit, out):  # type: ignore[no-untyped-def]
     """Write ``2 group + label``; the remainder of the hash is taken in exact float64."""
+    if folds == 1:
+        for i in range(len(row_id)):
+            out[i] = np.int64(label[i])
+        return
     if folds == 0:
         for i in range(len(row_id)):
             out[i] = 2 * np.int64(mix(row_id[i] ^ key) >= limit) + np.int64(label[i])
