@@ -284,6 +284,7 @@ def file_lines(n: int) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.parquet"
         write_parquet(path, n)
+        fresh_process(FILE.format(path=str(path)))  # compiles, for the types of the file's columns
         memory, seconds = fresh_process(FILE.format(path=str(path)))
         lazy_memory, lazy_seconds = fresh_process(LAZY.format(path=str(path)))
         (reading,) = fresh_process(READ.format(path=str(path)))

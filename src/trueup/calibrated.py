@@ -18,7 +18,7 @@ from trueup.row_hash import rows_fingerprint, timed_ids
 from trueup.rows import Rows
 from trueup.scoring import Sample, score
 from trueup.splits import CrossFit, Split, kernel_rule
-from trueup.summaries import summary_type
+from trueup.summaries import PoissonSummary, summary_type
 
 _DEFAULT_SPLIT = CrossFit()
 _LONG = 1_000
@@ -106,6 +106,8 @@ def evaluate(
         )
     check_threads(threads)
     kind = summary_type(loss)
+    if kind is PoissonSummary:  # rows keep more digits of the standard error
+        kind = None
     is_long = split.n_groups is not None and _is_long(y_true, split.n_groups)
     by_id = times is None or kernel_rule(split) is not None  # summaries know no times
     is_one_column = _is_one_column(y_pred if y_logit is None else y_logit)

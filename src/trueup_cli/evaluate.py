@@ -56,10 +56,10 @@ def evaluate(files: tuple[str, ...], **options: Any) -> None:
 
     FILES are parquet or CSV files, or patterns such as "preds/*.parquet".
 
-    They are read in batches, so they may be larger than memory, except with --label, --time,
-    several classes or the Poisson deviance: these read the named columns as a whole. So does
-    --field for files of up to 1 GB together; the fields of larger ones are summed up in batches,
-    without the floor of the relative error, the tested levels and numbers with a fraction.
+    They are read in batches, so they may be larger than memory, except with --label, --time or
+    several classes: these read the named columns as a whole. So does --field for files of up to
+    1 GB together; the fields of larger ones are summed up in batches, without the floor of the
+    relative error, the tested levels and numbers with a fraction.
 
     Exit code: 0 fine, 2 bad input.
 
