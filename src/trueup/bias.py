@@ -8,7 +8,7 @@ function, ``sum w sigmoid(l - c) - sum w y``. The root lies between ``min l - lo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, log1p
+from math import inf, log, log1p
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,8 @@ def solve_logit_shift(
     Notes
     -----
     Newton runs on ``logit(mean sigmoid(l - c)) - logit(ybar)``, nearly linear in ``c``; a step that
-    leaves the bracket is replaced by bisection. Where more than half of the labels are
+    leaves the bracket is replaced by bisection; the ends of the bracket that no step has set are
+    taken from the logits when they are needed. Where more than half of the labels are
     positive the mirrored problem is solved, so that no digit is lost in ``1 - mean``.
     """
     base_rate = float(
@@ -83,8 +84,7 @@ def _safeguarded_newton(
     logit: FloatArray, base_rate: float, weight: FloatArray | None
 ) -> LogitShift:
     target = log(base_rate) - log1p(-base_rate)
-    low, high = float(logit.min()) - target, float(logit.max()) - target
-    c = min(max(0.0, low), high)
+    low, high, c = -inf, inf, 0.0
     share = None if weight is None else weight / weight.sum()
     steps = 0
     while steps < _MAX_STEPS:
@@ -94,6 +94,7 @@ def _safeguarded_newton(
         low, high = (c, high) if mean > base_rate else (low, c)
         proposal, tolerance = _newton_proposal(c, mean, slope, target), _NEWTON_TOLERANCE
         if not low <= proposal <= high:
+            low, high = max(low, logit.min() - target), min(high, logit.max() - target)
             proposal, tolerance = 0.5 * (low + high), _TOLERANCE
         step, c = proposal - c, proposal
         if abs(step) <= tolerance * max(1.0, abs(c)):
@@ -105,7 +106,8 @@ def _mean_and_slope(probability: FloatArray, share: FloatArray | None) -> tuple[
     """Return the means of p and of p (1 - p)."""
     if share is None:
         n = len(probability)
-        return float(probability.sum()) / n, float(probability @ (1.0 - probability)) / n
+        mean = float(np.add.reduce(probability)) / n  # the method costs as much again on few rows
+        return mean, float(probability @ (1.0 - probability)) / n
     weighted = share * probability
     return float(weighted.sum()), float(weighted @ (1.0 - probability))
 

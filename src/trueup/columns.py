@@ -122,3 +122,12 @@ def read_times(times: Any, n: int) -> NDArray[Any]:
     missing = np.isnat(array) if array.dtype.kind == "M" else ~np.isfinite(array)
     refuse_rows(missing, array, "times must not be missing", "Drop or fix the row.")
     return array
+
+
+def check_threads(threads: Any) -> None:
+    """Refuse what is no number of threads."""
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
+        raise InvalidInputError(
+            f"threads must be an integer of at least 1; got {threads!r}. "
+            "Pass the number of free cores."
+        )

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 import trueup
 from trueup import Evaluation, FieldCalibration
-from trueup.files import evaluate_files
+from trueup.files import evaluate_files, resolve
 from trueup.losses import LOSSES
 from trueup.split_text import parse_split
 from trueup.summaries import summary_type
@@ -23,6 +23,7 @@ from trueup_cli.label_values import label_values
 from trueup_cli.wording import in_options
 from trueup_mlflow.items import LogItems, calibrated_key, evaluation_items, field_key
 
+_LARGE_BYTES = 10**9
 _PREDICTIONS = ("proba", "logit", "pred")
 
 
@@ -56,8 +57,10 @@ def evaluate(files: tuple[str, ...], **options: Any) -> None:
 
     FILES are parquet or CSV files, or patterns such as "preds/*.parquet".
 
-    They are read in batches, so they may be larger than memory, except with --field, --label,
-    --time, several classes or the Poisson deviance: these read the named columns as a whole.
+    They are read in batches, so they may be larger than memory, except with --label, --time or
+    several classes: these read the named columns as a whole. So does --field for files of up to
+    1 GB together; the fields of larger ones are summed up in batches, without the floor of the
+    relative error, the tested levels and numbers with a fraction.
 
     Exit code: 0 fine, 2 bad input.
 
@@ -98,7 +101,8 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
     """Score in batches where a summary gives all that is shown, and from whole columns if not."""
     kind, predictions = _prediction_columns(options)
     split = parse_split(options["split_text"])
-    by_rows = any(options[name] for name in ("times", "labels", "fields"))
+    by_rows = bool(options["times"] or options["labels"])
+    by_rows = by_rows or (bool(options["fields"]) and not _are_large(files))
     summed_up = summary_type(options["loss"]) is not None and split.n_groups is not None
     if by_rows or not summed_up or len(predictions) > 1:
         return trueup.evaluate(**_arguments(files, options))
@@ -112,8 +116,13 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
             split=split,
             row_id=options["row_id"],
             sample_weight=options["sample_weight"],
+            fields=options["fields"],
             on_batch=bar.update,
         )
+
+
+def _are_large(files: Sequence[str]) -> bool:
+    return sum(file.stat().st_size for file in resolve(files)) > _LARGE_BYTES
 
 
 def _arguments(files: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,11 +195,14 @@ def _rows(evaluation: Evaluation, items: LogItems) -> dict[str, float]:
 
 def _floors(evaluation: Evaluation, prefix: str) -> dict[str, float]:
     """Return what a perfect model would score, by the key of the error of each field."""
-    return {
-        field_key(kind, name, prefix): floor
+    floors = {
+        field_key("ece", name, prefix): measured.floor
+        for name, measured in evaluation.fields.items()
+    }
+    return floors | {
+        field_key("rce", name, prefix): measured.rce_floor
         for name, measured in evaluation.fields.items()
         if isinstance(measured, FieldCalibration)
-        for kind, floor in (("ece", measured.floor), ("rce", measured.rce_floor))
     }
 
 

@@ -145,6 +145,20 @@ def test_table_shows_the_vanilla_value_of_the_scored_rows_where_not_all_are(pred
     assert lines[2].split()[-1] == f"{reference.vanilla_on_scored_rows:.6f}"
 
 
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_fields_of_large_files_are_summed_up_in_batches(form, tmp_path, monkeypatch):
+    monkeypatch.setattr("trueup_cli.evaluate._LARGE_BYTES", 0)
+    monkeypatch.delattr("trueup_cli.evaluate.read_columns")  # no column is read as a whole
+    path = str(tmp_path / f"large.{form}")
+    FRAME.to_parquet(path) if form == "parquet" else FRAME.to_csv(path, index=False)
+    found = as_dict(path, "--target", "click", "--proba", "p", "--field", "site")
+    measured = trueup.evaluate(Y, P, fields={"site": FRAME["site"].to_numpy()}).fields["site"]
+    for name in ("ece", "rce", "floor"):
+        assert found["fields"]["site"][name] == pytest.approx(getattr(measured, name), abs=1e-9)
+    text = evaluate(path, "--target", "click", "--proba", "p", "--field", "site")
+    assert f"{measured.floor:.6f}" in str(getattr(text, "output", text))
+
+
 def test_table_shows_the_error_of_a_field_beside_that_of_a_perfect_model(preds):
     result = evaluate(preds, "--target", "click", "--proba", "p", "--field", "site")
     measured = trueup.evaluate(Y, P, fields={"site": FRAME["site"]}).fields["site"]
