@@ -357,6 +357,16 @@ def test_codes_with_gaps_are_levels_like_any_integers():
     assert table.codes.tolist() == sorted_out.codes.tolist()
 
 
+@pytest.mark.parametrize("n_bins", [1, 10, 15, 100])
+def test_prob_ece_equals_netcal(n_bins):
+    metrics = pytest.importorskip("netcal.metrics")
+    rng = np.random.default_rng(1)
+    proba = rng.beta(1.0, 3.0, 5_000)
+    label = (rng.random(5_000) < proba**1.2).astype(int)
+    found = expected_calibration_error(label, proba, n_bins=n_bins)
+    assert found == pytest.approx(metrics.ECE(n_bins).measure(proba, label), abs=1e-12)
+
+
 @pytest.mark.parametrize("n_bins", [1, 10, 15])
 def test_prob_ece_equals_torchmetrics(n_bins):
     torch = pytest.importorskip("torch")
