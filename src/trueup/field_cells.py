@@ -184,11 +184,27 @@ class Cells:
         """Whether some weight differs from 1."""
         return bool((self.weight != 1.0).any())
 
+    @cached_property
+    def smallest_weight(self) -> FloatArray:
+        """Smallest weight of each cell."""
+        smallest = np.full(len(self.levels.names), np.inf)
+        np.minimum.at(smallest, self.levels.codes, self.weight)
+        return smallest
+
+    @cached_property
+    def spread(self) -> FloatArray:
+        """Squared coefficient of variation of the weights of each cell; 0 where all are equal."""
+        return self.sums(self.weight**2) * self.count / self.total**2 - 1.0
+
     def keep(self, min_count: int) -> Cells:
         """Return the cells of positive weight that have at least ``min_count`` rows."""
         kept = (self.count >= min_count) & (self.total > 0.0)
-        if kept.all():
-            return self
-        rows = kept[self.levels.codes]
+        return self if kept.all() else self._rows(kept[self.levels.codes])
+
+    def positive_weight(self) -> Cells:
+        """Return the rows of positive weight; each cell must have one."""
+        return self._rows(self.weight > 0.0)
+
+    def _rows(self, rows: NDArray[np.bool_]) -> Cells:
         levels = _occurring(self.levels.codes[rows], list(self.levels.names))
         return Cells(levels, self.y_true[rows], self.y_proba[rows], self.weight[rows])
