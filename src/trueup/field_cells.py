@@ -180,6 +180,14 @@ class Cells:
         return self.sums(self.weight**2 * self.y_proba * (1.0 - self.y_proba))
 
     @cached_property
+    def pair_share(self) -> FloatArray:
+        """Factor of each cell's pairs of rows in the mean squared bias; 0 for cells of one row."""
+        spare = self.total - self.sums(self.weight**2) / self.total
+        several = spare > 1e-9 * self.total
+        rows = float(self.total[several].sum())
+        return np.divide(1.0 / max(rows, 1e-300), spare, np.zeros_like(spare), where=several)
+
+    @cached_property
     def is_weighted(self) -> bool:
         """Whether some weight differs from 1."""
         return bool((self.weight != 1.0).any())
