@@ -231,6 +231,18 @@ def test_tail_of_weighted_positives_is_near_that_of_all_outcomes(seed):
     assert 0.9 * expected < found < (1.6 if expected > 1e-4 else 3.0) * expected
 
 
+@pytest.mark.parametrize("size", [1, 2, 4, 7])
+def test_tail_of_few_weighted_positives_is_exact(size):
+    rng = np.random.default_rng(size)
+    p, weight = rng.beta(1.0, 3.0, 5 * size), rng.uniform(0.2, 3.0, 5 * size)
+    y_true, code = (rng.random(5 * size) < 0.5).astype(float), np.arange(5 * size) % 5
+    found = two_sided_p_values(cells_of(code, y_true, p, weight))
+    for cell in range(5):
+        own = code == cell
+        expected = every_weighted_tail(y_true[own], p[own], weight[own])
+        assert found[cell] == pytest.approx(expected, rel=1e-10)
+
+
 def test_rows_of_weight_zero_change_no_cell():
     weight = np.where(np.arange(N) % 5 == 0, 0.0, WEIGHT)
     kept = weight > 0.0
