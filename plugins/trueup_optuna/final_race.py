@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
 import numpy as np
 import optuna
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FixedTrial, FrozenTrial, TrialState, create_trial
 
 from trueup.errors import InvalidInputError
@@ -175,6 +177,9 @@ class _FinalRace:
 
     def run(self, budget: int, workers: int) -> None:
         stop = Event()
+        if workers == 1:
+            self._work(budget, stop)  # in the caller's thread, where an interrupt stops it at once
+            return
         with ThreadPoolExecutor(workers) as pool:
             try:
                 for done in [pool.submit(self._work, budget, stop) for _ in range(workers)]:
@@ -255,11 +260,16 @@ class _FinalRace:
                 record = self.score(fixed, self.seeds[index])
             self._check_rows(self.study, index, record)
         except BaseException:
-            self._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+            with suppress(UpdateFinishedTrialError):
+                self._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
             raise
+        with suppress(UpdateFinishedTrialError):  # counted as dead: the seed is somebody else's
+            self._keep(trial, record)
+            self._eliminate(number)
+
+    def _keep(self, trial: FrozenTrial, record: SeedRecord) -> None:
         self._storage.set_trial_user_attr(trial._trial_id, RECORD, record.to_attribute())
         self._storage.set_trial_state_values(trial._trial_id, TrialState.COMPLETE, [record.value])
-        self._eliminate(number)
 
     def _eliminate(self, number: int) -> None:
         """Let the configuration that has a new seed meet all others again."""

@@ -244,8 +244,8 @@ def _sample(rows: Rows, split: Split) -> Sample:
 def _field_calibrations(rows: Rows, fields: Mapping[str, Any]) -> dict[str, FieldCalibration]:
     require_fields(fields, rows.loss)
     return {
-        name: field_calibration(
-            rows.y_true, expit(rows.margin), values, sample_weight=rows.weight, name=name
+        str(name): field_calibration(
+            rows.y_true, expit(rows.margin), values, sample_weight=rows.weight, name=str(name)
         )
         for name, values in fields.items()
     }

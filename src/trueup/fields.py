@@ -35,7 +35,7 @@ class FieldCalibration:
         Mean over rows of the squared bias of their level, in squared probability units, with the
         noise taken out; may be negative.
     debiased_low, debiased_high : float
-        95% interval of ``debiased``.
+        95% interval of ``debiased``; None where each level has one row.
     n_levels : int
         Number of levels, a missing value counted as one.
     n_discoveries : int
@@ -55,8 +55,8 @@ class FieldCalibration:
     rce_floor_low: float
     rce_floor_high: float
     debiased: float
-    debiased_low: float
-    debiased_high: float
+    debiased_low: float | None
+    debiased_high: float | None
     n_levels: int
     n_discoveries: int
     epsilon: float

@@ -146,8 +146,7 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
 
 
 def _floats(array: NDArray[Any], name: str) -> FloatArray:
-    if array.dtype.kind == "O" and all(isinstance(value, Number) for value in array.flat):
-        array = array.astype(np.float64)  # Decimal, Fraction, Python numbers
+    array = _numbers(array)
     if array.dtype.kind not in "fiub":
         raise InvalidInputError(
             f"{name} must be numbers; got dtype {array.dtype}. Convert the column to floats."
@@ -156,6 +155,12 @@ def _floats(array: NDArray[Any], name: str) -> FloatArray:
     if array.dtype.kind not in "iub" and not _all_finite(floats):
         _refuse(~np.isfinite(floats), floats, f"{name} must be finite", "Drop or fix the row.")
     return floats
+
+
+def _numbers(array: NDArray[Any]) -> NDArray[Any]:
+    """Turn a column of objects into floats if all are Decimal, Fraction, Python numbers, bools."""
+    plain = array.dtype.kind == "O" and all(isinstance(v, Number | np.bool_) for v in array.flat)
+    return array.astype(np.float64) if plain else array
 
 
 def _all_finite(floats: FloatArray) -> bool:
@@ -295,6 +300,7 @@ def _binary_labels(raw: NDArray[Any], labels: Sequence[Any] | None) -> FloatArra
                 "Pass [negative, positive]."
             )
         return _class_indices(raw, labels, 2)
+    raw = _numbers(raw)
     if raw.dtype.kind not in "fiub":
         raise InvalidInputError(
             f"y_true must be 0 and 1, or labels must name the classes; got dtype {raw.dtype}. "

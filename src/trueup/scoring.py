@@ -63,8 +63,20 @@ def score(
     Raises
     ------
     UndefinedMetricError
-        If the bias rows lack a class, or no row is left to score.
+        If the bias rows lack a class, no row is left to score, or float64 can't hold the result.
     """
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+        result = _score(sample, split, fingerprint, fields)
+    _require_finite(result)
+    return result
+
+
+def _score(
+    sample: Sample,
+    split: Split,
+    fingerprint: int,
+    fields: Mapping[str, FieldCalibration | FieldErrors],
+) -> Evaluation:
     loss, weight = sample.loss, sample.weight
     parts = tuple(split.parts(len(sample.row_counts)))
     biases = tuple(_fit_bias(sample, part, split) for part in parts)
@@ -143,6 +155,22 @@ def _require_scored_rows(scored: NDArray[np.bool_], weight: FloatArray | None) -
         raise UndefinedMetricError(
             "split must leave rows to score; got none. Use more rows or split=InSample()."
         )
+
+
+def _require_finite(result: Evaluation) -> None:
+    """Refuse losses that are not numbers; the standard error of a single row is nan as ever."""
+    values = {
+        "vanilla": result.vanilla,
+        "calibrated": result.calibrated,
+        "vanilla_on_scored_rows": result.vanilla_on_scored_rows,
+        "bias_term": result.bias_term,
+    }
+    for name, value in values.items():
+        if not np.isfinite(value).all():
+            raise UndefinedMetricError(
+                f"{name} must be finite; got {value}: the predictions, targets or weights are too "
+                "large or too small to be squared. Rescale them."
+            )
 
 
 def _mean(values: FloatArray, weight: FloatArray | None) -> float:

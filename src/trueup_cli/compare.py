@@ -129,7 +129,7 @@ _PASSED_ON = (
 
 
 def _text(logged: LoggedComparison, names: tuple[str, str]) -> str:
-    lines = [logged.comparison.sentence(*names), logged.note]
+    lines = [logged.comparison.sentence(*names), logged.note, f"logged to run {logged.run_id}"]
     return "\n".join(line for line in lines if line)
 
 

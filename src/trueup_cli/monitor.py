@@ -229,7 +229,10 @@ def status(fail_above: float | None) -> None:
     from trueup_mlflow import monitor as monitoring
 
     codes = {FINE}
-    for entry in monitoring.status():
+    entries = monitoring.status()
+    if not entries:
+        click.echo("no monitored model has a batch yet: see trueup monitor init and run")
+    for entry in entries:
         batch = entry["batch"]
         code, note = _verdict(batch.estimate, fail_above)
         codes.add(code)

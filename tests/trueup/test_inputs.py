@@ -226,9 +226,14 @@ def test_result_does_not_depend_on_the_container(container):
     wrap = CONTAINERS[container]
     weight = 1.0 + P
     expected = evaluate(Y, P, sample_weight=weight, row_id=np.arange(N) * 7)
-    y_true = Y if container == "object array" else wrap(Y)  # labels of objects must be named
-    found = evaluate(y_true, wrap(P), sample_weight=wrap(weight), row_id=np.arange(N) * 7)
+    found = evaluate(wrap(Y), wrap(P), sample_weight=wrap(weight), row_id=np.arange(N) * 7)
     assert found == expected
+
+
+@pytest.mark.parametrize("kind", [bool, np.bool_, np.int8, float])
+def test_objects_that_are_plainly_0_and_1_are_labels(kind):
+    y_true = np.array([kind(label) for label in Y], dtype=object)
+    assert evaluate(y_true, P) == evaluate(Y, P)
 
 
 def test_torch_tensors_with_a_gradient_and_in_bfloat16_are_read():
