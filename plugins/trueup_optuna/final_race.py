@@ -11,7 +11,6 @@ import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
@@ -26,6 +25,10 @@ from trueup.splits import Split
 from trueup_optuna.allocation import next_training
 from trueup_optuna.facts import rule_of, seeds_of, single_objective
 from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, fail_stale
+from trueup_optuna.race_table import RaceRow as RaceRow
+from trueup_optuna.race_table import RaceTable, claim_of
+from trueup_optuna.race_table import count_finals as count_finals
+from trueup_optuna.race_table import race_table as race_table
 from trueup_optuna.records import BEAT, SeedRecord
 from trueup_optuna.scoring import RowCheck, SeedScorer, Train, scorer_of
 from trueup_optuna.standings import (
@@ -34,60 +37,10 @@ from trueup_optuna.standings import (
     RECORD,
     SEED_INDEX,
     Standings,
-    companion,
     standings,
 )
 
 _POLL = 0.2
-
-
-@dataclass(frozen=True)
-class RaceRow:
-    """One configuration at the end of the race.
-
-    Attributes
-    ----------
-    number : int
-        Number of its trial in the study.
-    params : dict
-        Its parameters.
-    mean, standard_error : float
-        Over its seeds, in units of the metric.
-    n_seeds : int
-        Seeds of search and finals.
-    eliminated_by : int or None
-        Number of the trial that eliminated it.
-    records : tuple of SeedRecord
-        The result of each seed, in order.
-    """
-
-    number: int
-    params: dict[str, Any]
-    mean: float
-    standard_error: float
-    n_seeds: int
-    eliminated_by: int | None
-    records: tuple[SeedRecord, ...] = ()
-
-
-@dataclass(frozen=True)
-class RaceTable:
-    """Result of the finals.
-
-    Attributes
-    ----------
-    rows : tuple of RaceRow
-        Survivors first, best first.
-    selected : int
-        Number of the selected trial.
-    search_trainings, final_trainings : int
-        Finished trainings of search and finals.
-    """
-
-    rows: tuple[RaceRow, ...]
-    selected: int
-    search_trainings: int
-    final_trainings: int
 
 
 def finals(
@@ -218,7 +171,7 @@ class _FinalRace:
         claimed: dict[tuple[int, int], int] = {}
         for trial in self.companion.get_trials(deepcopy=False):
             if trial.state != TrialState.FAIL:
-                claimed.setdefault(_key(trial), trial.number)
+                claimed.setdefault(claim_of(trial), trial.number)
         return claimed
 
     def _next(
@@ -246,14 +199,14 @@ class _FinalRace:
         """Say whether the trial is the first to claim its seed, within the budget."""
         claimed = self._claimed()
         before = sum(number < trial.number for number in claimed.values())
-        return claimed[_key(trial)] == trial.number and before < budget
+        return claimed[claim_of(trial)] == trial.number and before < budget
 
     def _params(self, number: int) -> dict[str, Any]:
         trials = self.study.get_trials(deepcopy=False)
         return dict(next(trial.params for trial in trials if trial.number == number))
 
     def _train(self, trial: FrozenTrial) -> None:
-        number, index = _key(trial)
+        number, index = claim_of(trial)
         fixed = FixedTrial(self._params(number), number=number)
         try:
             with beating(self._storage, trial._trial_id, self.heartbeat):
@@ -292,44 +245,3 @@ class _FinalRace:
 
     def table(self) -> RaceTable:
         return race_table(self.study)
-
-
-def _key(trial: FrozenTrial) -> tuple[int, int]:
-    return trial.user_attrs[CONFIG], trial.user_attrs[SEED_INDEX]
-
-
-def race_table(study: optuna.Study) -> RaceTable:
-    """Return all configurations of a study, survivors first."""
-    table = standings(study)
-    final_trainings = count_finals(study)
-    score = table.means + table.standard_errors
-    order = np.lexsort((score, ~table.contenders))
-    rows = tuple(_row(table, int(index)) for index in order if table.n_seeds[index] > 0)
-    return RaceTable(
-        rows,
-        selected=table.numbers[table.best()],
-        search_trainings=int(table.n_seeds.sum()) - final_trainings,
-        final_trainings=final_trainings,
-    )
-
-
-def _row(table: Standings, index: int) -> RaceRow:
-    trial = table.trials[index]
-    out = table.eliminations.get(trial.number)
-    return RaceRow(
-        trial.number,
-        dict(trial.params),
-        float(table.sign * table.means[index]),
-        float(table.standard_errors[index]),
-        int(table.n_seeds[index]),
-        None if out is None else out.by,
-        table.records[index],
-    )
-
-
-def count_finals(study: optuna.Study) -> int:
-    """Return the number of finished trainings in the finals of a study."""
-    race = companion(study, "finals")
-    if race is None:
-        return 0
-    return len({_key(t) for t in race.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))})

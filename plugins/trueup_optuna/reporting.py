@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from trueup_optuna.facts import METRIC, single_objective
-from trueup_optuna.final_race import RaceRow, count_finals, race_table
 from trueup_optuna.noise import seed_noise
+from trueup_optuna.race_table import RaceRow, count_finals, race_table
 from trueup_optuna.selection import BestConfig, select_best
 from trueup_optuna.standings import Elimination, Standings, standings
 

@@ -58,7 +58,7 @@ def evaluate_files(
     y_true, y_proba, y_logit, row_id, sample_weight : str
         Names of the columns; exactly one of ``y_proba`` (or the predicted target of a regression)
         and ``y_logit``. Without ``row_id`` a row's id is its position over all files.
-    loss : {"log_loss", "brier_score", "mean_squared_error"}
+    loss : {"log_loss", "brier_score", "mean_squared_error", "poisson_deviance"}
         What is scored.
     split : CrossFit, HoldOut or InSample, default CrossFit(5)
         Which rows fit the bias and which are scored.

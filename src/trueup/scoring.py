@@ -78,6 +78,7 @@ def _score(
     fields: Mapping[str, FieldCalibration | FieldErrors],
 ) -> Evaluation:
     loss, weight = sample.loss, sample.weight
+    _require_two_classes(sample.support.sum(axis=0))
     parts = tuple(split.parts(len(sample.row_counts)))
     biases = tuple(_fit_bias(sample, part, split) for part in parts)
     scored, corrected = _correct(sample, parts, biases)
@@ -118,6 +119,14 @@ def _fit_bias(sample: Sample, part: Part, split: Split) -> FloatArray:
     return sample.loss.fit_bias(
         sample.y_true[mine], sample.margin[mine], _take(sample.weight, mine)
     )
+
+
+def _require_two_classes(support: NDArray[np.intp]) -> None:
+    if len(support) > 1 and np.count_nonzero(support) == 1:
+        raise UndefinedMetricError(
+            f"y_true must hold more than one class; got {support.sum()} rows in which all labels "
+            f"are the same ({support.argmax()}). Pass rows of every class."
+        )
 
 
 def _require_support(support: NDArray[np.intp], split: Split) -> None:

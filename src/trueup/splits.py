@@ -41,11 +41,6 @@ class Split(ABC):
         """Number of groups; None where it depends on the rows, which then can't be summarised."""
         return None
 
-    @property
-    def hash_rule(self) -> HashRule | None:
-        """The groups as a rule that kernels know; None where ``groups`` alone tells them."""
-        return None
-
     @abstractmethod
     def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
         """Return the group of each row, 0 to n_groups - 1."""
@@ -55,8 +50,27 @@ class Split(ABC):
         """Yield every scored group with the groups that calibrate it."""
 
 
+class HashedSplit(Split):
+    """A split whose groups are a hash of the row id, by one rule that compiled code knows too."""
+
+    @property
+    @abstractmethod
+    def hash_rule(self) -> HashRule:
+        """The rule."""
+
+    def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
+        return self.hash_rule.groups(row_id)
+
+
+def kernel_rule(split: Split) -> HashRule | None:
+    """Return the rule behind a split's groups; None where a class has ``groups`` of its own."""
+    if isinstance(split, HashedSplit) and type(split).groups is HashedSplit.groups:
+        return split.hash_rule
+    return None
+
+
 @dataclass(frozen=True)
-class CrossFit(Split):
+class CrossFit(HashedSplit):
     """Algorithm 1 rotated: each fold is scored with the bias of all other folds.
 
     Parameters
@@ -87,16 +101,13 @@ class CrossFit(Split):
     def hash_rule(self) -> HashRule:
         return HashRule(self.salt, folds=self.folds)
 
-    def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
-        return self.hash_rule.groups(row_id)
-
     def parts(self, n_groups: int) -> Iterator[Part]:
         for fold in range(self.folds):
             yield Part(fold, tuple(other for other in range(self.folds) if other != fold))
 
 
 @dataclass(frozen=True)
-class HoldOut(Split):
+class HoldOut(HashedSplit):
     """The paper's Algorithm 1: fit the bias on one part of the rows, score the remaining ones.
 
     Parameters
@@ -128,15 +139,12 @@ class HoldOut(Split):
     def hash_rule(self) -> HashRule:
         return HashRule(self.salt, limit=int(self.bias_fraction * 2.0**64))
 
-    def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
-        return self.hash_rule.groups(row_id)
-
     def parts(self, n_groups: int) -> Iterator[Part]:
         yield Part(scored=1, fitted_on=(0,))
 
 
 @dataclass(frozen=True)
-class InSample(Split):
+class InSample(HashedSplit):
     """Fit the bias and score on all rows.
 
     The simplest split, with the same ranking of pipelines as ``CrossFit``; its level is too low by
@@ -150,9 +158,6 @@ class InSample(Split):
     @property
     def hash_rule(self) -> HashRule:
         return HashRule(folds=1)
-
-    def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
-        return np.zeros(len(row_id), dtype=np.intp)
 
     def parts(self, n_groups: int) -> Iterator[Part]:
         yield Part(scored=0, fitted_on=(0,))

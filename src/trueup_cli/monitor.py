@@ -12,14 +12,10 @@ from typing import Any
 import click
 
 from trueup.errors import TrueupError
+from trueup_cli.failures import BadInput
+from trueup_cli.wording import in_options
 
-FINE, ABOVE, BAD_INPUT, NOT_TRUSTED = 0, 1, 2, 3
-
-
-class BadInput(click.ClickException):
-    """Something is wrong with what was asked."""
-
-    exit_code = BAD_INPUT
+FINE, ABOVE, NOT_TRUSTED = 0, 1, 3
 
 
 def _monitored(command: Callable[..., None]) -> Callable[..., None]:
@@ -32,10 +28,8 @@ def _monitored(command: Callable[..., None]) -> Callable[..., None]:
 
         if tracking_uri is not None:
             mlflow.set_tracking_uri(tracking_uri)
-        try:
+        with in_options():
             command(**options)
-        except TrueupError as failure:
-            raise BadInput(str(failure)) from failure
 
     return wrapped
 

@@ -96,8 +96,11 @@ def test_options_reach_the_comparison(run):
     [
         (("cnn", "mlp"), "candidate must match at least one run; got none"),
         (("mlp", "mlp"), "must match different runs"),
-        (("deep", "mlp", "--experiment-name", "nowhere"), "name existing experiments"),
-        (("deep", "mlp", "--min-effect", "-1"), "min_effect must be finite and at least 0"),
+        (
+            ("deep", "mlp", "--experiment-name", "nowhere"),
+            "--experiment-name must name existing experiments",
+        ),
+        (("deep", "mlp", "--min-effect", "-1"), "--min-effect must be finite and at least 0"),
         (("de'ep", "mlp"), "Invalid"),
         (("deep", "mlp", "--gate", "best"), "'best' is not one of"),
     ],

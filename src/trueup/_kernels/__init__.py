@@ -64,6 +64,22 @@ class Engine(Protocol):
     ) -> None:
         """Add ``(w, w label, w proba, w proba^2, w^2, 1)`` of each row at its code in ``sums``."""
 
+    def code_sums(
+        self, code: IntArray, label: FloatArray, proba: FloatArray, n_codes: int
+    ) -> FloatArray | None:
+        """Check rows and sum ``(1, label, proba, proba^2)`` at each code, shape (n_codes, 4).
+
+        None if a row is not valid, or if the engine has no loop that does both at once.
+        """
+
+    def bin_sums(
+        self, label: FloatArray, proba: FloatArray, inner: FloatArray
+    ) -> FloatArray | None:
+        """Check rows and sum ``(1, label, proba)`` over bins of equal width, (n_bins, 3).
+
+        ``inner`` are the edges between the bins, which are open below; None as in ``code_sums``.
+        """
+
 
 def engine(n_rows: int) -> Engine:
     """Return the engine for so many rows.

@@ -58,5 +58,18 @@ def add_cells(
     numba_loops.add_cells(code, label, proba, _or_none(weight), sums)
 
 
+def code_sums(
+    code: IntArray, label: FloatArray, proba: FloatArray, n_codes: int
+) -> FloatArray | None:
+    sums = np.zeros((n_codes, 4))
+    return None if numba_loops.code_sums(code, label, proba, sums) else sums
+
+
+def bin_sums(label: FloatArray, proba: FloatArray, inner: FloatArray) -> FloatArray | None:
+    edges = np.concatenate([[-np.inf], inner, [np.inf]])
+    sums = np.zeros((4, len(inner) + 1, 3))
+    return None if numba_loops.bin_sums(label, proba, edges, sums) else sums.sum(axis=0)
+
+
 def _or_none(weight: FloatArray | None) -> FloatArray:
     return _NO_WEIGHT if weight is None else weight

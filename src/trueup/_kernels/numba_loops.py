@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from trueup._kernels.grid import BINS_PER_UNIT, LIMIT, N_BINS
+from trueup._kernels.numba_vectors import add_powers
 from trueup._kernels.words import (
     BITS_OF_ONE,
     FIRST_FACTOR,
@@ -20,8 +21,11 @@ from trueup._kernels.words import (
 
 compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 
-STRIP = 512
-"""Rows that go through all loops before the next: what lies between the loops stays in cache."""
+STRIP = 640
+"""Rows that go through all loops before the next: what lies between the loops stays in cache.
+
+Not a power of two, for which the arrays between the loops would compete for the same cache lines.
+"""
 
 _HALF = N_BINS // 2
 _GOLDEN, _FIRST, _SECOND = np.uint64(GOLDEN), np.uint64(FIRST_FACTOR), np.uint64(SECOND_FACTOR)
@@ -100,6 +104,10 @@ def logits(probability, out):  # type: ignore[no-untyped-def]
 @compiled
 def cells(row_id, label, key, folds, limit, out):  # type: ignore[no-untyped-def]
     """Write ``2 group + label``; the remainder of the hash is taken in exact float64."""
+    if folds == 1:
+        for i in range(len(row_id)):
+            out[i] = np.int64(label[i])
+        return
     if folds == 0:
         for i in range(len(row_id)):
             out[i] = 2 * np.int64(mix(row_id[i] ^ key) >= limit) + np.int64(label[i])
@@ -131,11 +139,7 @@ def deposit(bins, u, weight, power, table):  # type: ignore[no-untyped-def]
     """Add ``weight^power u^k`` to the bins; no weights are weights of one."""
     weighted = len(weight) > 0
     for i in range(len(bins)):
-        row = table[np.uint64(bins[i])]
-        term = weight[i] ** power if weighted else 1.0
-        for k in range(8):
-            row[k] += term
-            term *= u[i]
+        add_powers(table, bins[i], u[i], weight[i] ** power if weighted else 1.0)
 
 
 @compiled
@@ -162,6 +166,44 @@ def add_cells(code, label, proba, weight, sums):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def code_sums(code, label, proba, sums):  # type: ignore[no-untyped-def]
+    """Add 1, label, proba and its square at each code; return how many rows were left out."""
+    n_bad, n_codes = 0, np.uint64(len(sums))
+    for i in range(len(code)):
+        c, y, p = np.uint64(code[i]), np.float64(label[i]), np.float64(proba[i])  # -1 is large
+        if (c < n_codes) & ((y == 0.0) | (y == 1.0)) & (p >= 0.0) & (p <= 1.0):
+            row = sums[c]
+            row[0] += 1.0
+            row[1] += y
+            row[2] += p
+            row[3] += p * p
+        else:
+            n_bad += 1
+    return n_bad
+
+
+@compiled
+def bin_sums(label, proba, edges, sums):  # type: ignore[no-untyped-def]
+    """Add 1, label and proba to the bin of each row, of which ``sums`` has four copies.
+
+    The number of the bin is guessed by arithmetic and corrected by its edges.
+    """
+    n_bad, n_bins = 0, len(edges) - 1
+    for i in range(len(label)):
+        y, p = np.float64(label[i]), np.float64(proba[i])
+        if ((y == 0.0) | (y == 1.0)) & (p >= 0.0) & (p <= 1.0):
+            guess = np.int64(p * n_bins)
+            guess -= guess == n_bins
+            row = sums[i & 3, guess - (edges[guess] >= p) + (edges[guess + 1] < p)]
+            row[0] += 1.0
+            row[1] += y
+            row[2] += p
+        else:
+            n_bad += 1
+    return n_bad
+
+
+@compiled
 def absorb(  # type: ignore[no-untyped-def]
     rows, is_logit, ids, rule, tables, counts
 ):
@@ -180,8 +222,11 @@ def absorb(  # type: ignore[no-untyped-def]
         y, x, w, m = label[start:stop], prediction[start:stop], weight[start:stop], stop - start
         if not are_plain(y, x, low, high, w):
             break
-        for i in range(m):
-            own_id[i] = row_id[start + i] if len(row_id) else first_row + np.uint64(start + i)
+        if len(row_id):
+            own_id[:m] = row_id[start:stop]
+        else:
+            for i in range(m):
+                own_id[i] = first_row + np.uint64(start + i)
         if is_logit:
             logit[:m] = x
         else:

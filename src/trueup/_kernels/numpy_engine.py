@@ -29,14 +29,14 @@ def deposit(
 ) -> None:
     scaled = logit * BINS_PER_UNIT
     left = np.floor(scaled)
-    powers = np.empty((len(logit), ORDER))
-    powers[:, 0] = 1.0
-    powers[:, 1] = 2.0 * (scaled - left) - 1.0
+    powers = np.empty((ORDER, len(logit)))
+    powers[0] = 1.0
+    powers[1] = 2.0 * (scaled - left) - 1.0
     for k in range(2, ORDER):
-        np.multiply(powers[:, k - 1], powers[:, 1], out=powers[:, k])
+        np.multiply(powers[k - 1], powers[1], out=powers[k])
     cell = 2 * group + label.astype(np.intp)
     bins = (N_BINS * cell + left.astype(np.intp) + N_BINS // 2).astype(np.int32)
-    table += _select(bins, weight, len(table)).T @ powers
+    table += _select(bins, weight, len(table)).T @ np.ascontiguousarray(powers.T)
 
 
 def hash_sums(row_id: UInt64Array, label: FloatArray, weight: FloatArray | None) -> tuple[int, int]:
@@ -63,6 +63,23 @@ def add_cells(
             sums[:, k] += np.bincount(code, column, len(sums))
         else:
             np.add.at(sums[:, k], code, column)
+
+
+def code_sums(
+    code: IntArray,  # noqa: ARG001
+    label: FloatArray,  # noqa: ARG001
+    proba: FloatArray,  # noqa: ARG001
+    n_codes: int,  # noqa: ARG001
+) -> FloatArray | None:
+    return None
+
+
+def bin_sums(
+    label: FloatArray,  # noqa: ARG001
+    proba: FloatArray,  # noqa: ARG001
+    inner: FloatArray,  # noqa: ARG001
+) -> FloatArray | None:
+    return None
 
 
 def _select(bins: NDArray[np.int32], weight: FloatArray | None, n_bins: int) -> csr_array:

@@ -45,6 +45,8 @@ class HashRule:
 
     def groups(self, row_id: UInt64Array) -> NDArray[np.intp]:
         """Return the group of each row."""
+        if self.folds == 1:
+            return np.zeros(len(row_id), dtype=np.intp)
         hashed = salted_hash(row_id, self.salt)
         if self.folds == 0:
             return (hashed >= np.uint64(self.limit)).astype(np.intp)

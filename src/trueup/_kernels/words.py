@@ -25,9 +25,13 @@ BITS_OF_ONE = 0x3FF0000000000000
 def splitmix64(x: UInt64Array) -> UInt64Array:
     """Mix the bits of each integer (Steele, Lea and Flood 2014), modulo 2^64."""
     z = x + np.uint64(GOLDEN)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(FIRST_FACTOR)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(SECOND_FACTOR)
-    return z ^ (z >> np.uint64(31))
+    shifted = z >> np.uint64(30)
+    z ^= shifted
+    z *= np.uint64(FIRST_FACTOR)
+    z ^= np.right_shift(z, np.uint64(27), out=shifted)
+    z *= np.uint64(SECOND_FACTOR)
+    z ^= np.right_shift(z, np.uint64(31), out=shifted)
+    return z
 
 
 def salt_key(salt: int) -> np.uint64:

@@ -44,10 +44,6 @@ class Batch:
         self, summarise: Callable[[Sequence[slice]], Result], threads: int
     ) -> list[Result]:
         """Deal the blocks out to threads; return what each makes of its share."""
-        if threads < 1:
-            raise InvalidInputError(
-                f"threads must be at least 1; got {threads}. Pass the number of free cores."
-            )
         blocks = [slice(i, min(i + BLOCK, self.n)) for i in range(0, self.n, BLOCK)]
         shares = [share for i in range(threads) if (share := blocks[i::threads])]
         if len(shares) == 1:

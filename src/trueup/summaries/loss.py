@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from scipy.special import expit
 
 from trueup._kernels import Engine, engine
-from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
+from trueup.columns import check_threads
+from trueup.errors import (
+    InexactSummaryError,
+    InvalidInputError,
+    StateMismatchError,
+    UndefinedMetricError,
+)
 from trueup.evaluation import Evaluation
-from trueup.losses import BrierScore, LogLoss, Loss, SquaredError
+from trueup.losses import BrierScore, LogLoss, Loss, PoissonDeviance, SquaredError
 from trueup.notices import Notices
 from trueup.scoring import Sample, score
-from trueup.splits import CrossFit, InSample, Split
+from trueup.splits import CrossFit, Split, kernel_rule
 from trueup.summaries.batch import Batch, make_batch
 from trueup.summaries.field import FieldSummary
 from trueup.summaries.logit_grid import LogitGrid
 from trueup.summaries.points import Arrays, State
+from trueup.summaries.poisson import PoissonMoments
 from trueup.summaries.residual import ResidualMoments
 from trueup.summaries.storage import pack, split_to_json
 from trueup.summaries.totals import RowTotals
@@ -42,7 +50,7 @@ class LossSummary:
     """
 
     loss: ClassVar[Loss]
-    _state_type: ClassVar[type[LogitGrid] | type[ResidualMoments]]
+    _state_type: ClassVar[type[LogitGrid] | type[ResidualMoments] | type[PoissonMoments]]
 
     def __init__(self, split: Split = _DEFAULT_SPLIT) -> None:
         if not isinstance(split, Split) or split.n_groups is None:
@@ -111,6 +119,7 @@ class LossSummary:
         threads: int,
     ) -> Notices:
         """Do what ``update`` does, and return what is to be said instead of warning of it."""
+        check_threads(threads)
         batch = make_batch(self.loss, labels, fields, columns)
         if batch.n == 0:
             return Notices()
@@ -132,7 +141,7 @@ class LossSummary:
                 "Make all of them with the same arguments."
             )
         both_positional = self._totals.positional and other._totals.positional
-        if both_positional and not isinstance(self.split, InSample):
+        if both_positional and self._n_groups > 1:
             raise StateMismatchError(
                 f"row_id must be given in summaries that are merged with {self.split!r}; got "
                 "positions in both. Pass row_id to update()."
@@ -146,19 +155,24 @@ class LossSummary:
         ------
         UndefinedMetricError
             If there are no rows, or the bias rows lack a class.
+        InexactSummaryError
+            If logits beyond +-38 meet a bias term beyond +-10, which moves them to where the loss
+            is curved; it is an UndefinedMetricError.
         """
         if self.n == 0:
             raise UndefinedMetricError(
                 "summary must hold at least one row; got 0. Update it with the validation rows."
             )
         sample = Sample(
-            self.loss,
+            self._state.loss_of_points or self.loss,
             **vars(self._state.points()),
             row_counts=self._totals.row_counts,
             support=self._totals.support,
         )
         fields = {name: field.compute() for name, field in self._fields.items()}
-        return score(sample, self.split, self._totals.fingerprint, fields)
+        evaluation = score(sample, self.split, self._totals.fingerprint, fields)
+        _require_exact(self._state, evaluation)
+        return evaluation
 
     def to_bytes(self) -> bytes:
         """Return the summary as bytes, for :func:`trueup.summaries.from_bytes`."""
@@ -224,7 +238,7 @@ class LossSummary:
     ) -> Iterator[slice]:
         """Add what the kernel takes in one pass, and yield what is left of each block."""
         for block in share:
-            plain = batch.plain(self.split.hash_rule, block, first_row)
+            plain = batch.plain(kernel_rule(self.split), block, first_row)
             absorbed = None if plain is None else self._state.absorb(plain, kernels)
             if absorbed is not None:
                 self._totals.absorb(absorbed)
@@ -249,6 +263,18 @@ class LossSummary:
             field.merge(other._fields[name])
 
 
+def _require_exact(state: State, evaluation: Evaluation) -> None:
+    low, high = state.exact_biases()
+    biases = np.array([evaluation.bias_term, *evaluation.fold_bias_terms])
+    outside = (biases < low) | (biases > high)
+    if outside.any():
+        raise InexactSummaryError(
+            f"y_logit must be within 38 of 0 in a summary whose bias is beyond 10; got a bias of "
+            f"{biases[outside][0]:g}. Check that they are natural log-odds, or pass the rows, or a "
+            "sample of them, to evaluate()."
+        )
+
+
 class LogLossSummary(LossSummary):
     """Summary for the log loss of 0/1 labels: 24 KiB a group, 48 KiB with weights."""
 
@@ -268,3 +294,13 @@ class SquaredErrorSummary(LossSummary):
 
     loss = SquaredError()
     _state_type = ResidualMoments
+
+
+class PoissonSummary(LossSummary):
+    """Summary for the Poisson deviance: 280 bytes a group.
+
+    Of counts in the millions the standard error keeps about five digits, all else ten.
+    """
+
+    loss = PoissonDeviance()
+    _state_type = PoissonMoments

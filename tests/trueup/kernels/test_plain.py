@@ -12,6 +12,7 @@ from trueup._kernels.grid import LIMIT, N_BINS, ORDER
 from trueup._kernels.plain import HashRule, PlainRows
 from trueup.errors import InvalidInputError
 from trueup.losses import EPS
+from trueup.splits import kernel_rule
 from trueup.summaries import BrierSummary, LogLossSummary
 
 N = 70_000  # more than two blocks
@@ -39,7 +40,7 @@ def test_logit_is_exact_to_rounding():
 def test_groups_are_those_of_the_split(split):
     row_id = np.random.default_rng(1).integers(0, 2**64, 20_000, dtype=np.uint64)
     label, cell = np.ones(len(row_id)), np.empty(len(row_id), dtype=np.int64)
-    rule = split.hash_rule
+    rule = kernel_rule(split)
     limit = np.uint64(rule.limit)
     numba_loops.cells(row_id, label, rule.key, rule.folds, limit, cell)
     np.testing.assert_array_equal(cell, 2 * split.groups(row_id, None) + 1)
