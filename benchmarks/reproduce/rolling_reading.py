@@ -1,0 +1,5 @@
+"""What the rolling tables say, in words: written after the numbers of ``rolling.md``."""
+
+READING = """
+## Reading
+"""
