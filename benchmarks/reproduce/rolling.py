@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -85,41 +85,49 @@ def block_key(data: str, pipeline: Pipeline, first_seed: int) -> str:
     return json.dumps([data, asdict(pipeline), first_seed])
 
 
-def collect(
-    data: dict[str, Series], n_seeds: int, raw: Path, tables: list[str], arms: list[str]
-) -> Results:
-    """Train what is missing in ``raw``, and return the metrics of each pipeline by seed."""
-    known = read_raw(raw)
-    raw.parent.mkdir(parents=True, exist_ok=True)
-    wanted = [
-        (Key(name, arm, pipeline), replace(settings, **vars(ARMS[arm])))
+def wanted(data: Iterable[str], tables: list[str], arms: list[str]) -> dict[Key, Pipeline]:
+    """Return the pipelines to train; those of equal settings are trained once."""
+    return {
+        Key(name, arm, pipeline): replace(settings, **vars(ARMS[arm]))
         for arm in arms
         for name in data
         for pipeline, settings in named_pipelines(tables).items()
-    ]
+    }
+
+
+def train(data: dict[str, Series], pipelines: dict[Key, Pipeline], n_seeds: int, raw: Path) -> None:
+    """Train what is missing in ``raw``."""
+    raw.parent.mkdir(parents=True, exist_ok=True)
+    known = read_raw(raw)
     blocks = {
         block_key(key.data, pipeline, first): (key.data, pipeline, first)
-        for key, pipeline in wanted
+        for key, pipeline in pipelines.items()
         for first in range(0, n_seeds, BLOCK)
     }
     for block in tqdm([block for block in blocks if block not in known], disable=None):
         name, pipeline, first = blocks[block]
         started = time.process_time()
         seeds = range(first, min(first + BLOCK, n_seeds))
-        known[block] = [scores(data[name], pipeline, seed) for seed in seeds]
-        line = {"block": block, "scores": known[block], "cpu": time.process_time() - started}
+        found = [scores(data[name], pipeline, seed) for seed in seeds]
+        line = {"block": block, "scores": found, "cpu": time.process_time() - started}
         with raw.open("a") as file:
             file.write(json.dumps(line) + "\n")
-    return Results({key: _columns(known, key.data, p, n_seeds) for key, p in wanted})
 
 
-def _columns(
-    known: dict[str, list[dict[str, float]]], data: str, pipeline: Pipeline, n_seeds: int
-) -> dict[str, NDArray[np.float64]]:
-    rows = [
-        row for first in range(0, n_seeds, BLOCK) for row in known[block_key(data, pipeline, first)]
-    ]
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+def collect(pipelines: dict[Key, Pipeline], n_seeds: int, raw: Path) -> Results:
+    """Return the metrics by seed of the data sets and arms that are finished."""
+    known = read_raw(raw)
+    keys = {
+        key: [block_key(key.data, pipeline, first) for first in range(0, n_seeds, BLOCK)]
+        for key, pipeline in pipelines.items()
+    }
+    unfinished = {key[:2] for key, blocks in keys.items() if not set(blocks) <= set(known)}
+    by_key = {}
+    for key, blocks in keys.items():
+        if key[:2] not in unfinished:
+            rows = [row for block in blocks for row in known[block]][:n_seeds]
+            by_key[key] = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return Results(by_key)
 
 
 def cpu_seconds(raw: Path) -> float:
@@ -137,6 +145,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--raw", type=Path, default=Path("build") / "rolling.jsonl", help="A rerun goes on."
     )
+    parser.add_argument("--report-only", action="store_true", help="Report what is finished.")
     parser.add_argument("--out", type=Path, default=HERE / "rolling.md")
     chosen = parser.parse_args(arguments)
     torch.set_num_threads(1)
@@ -146,7 +155,12 @@ def main(arguments: list[str] | None = None) -> None:
         data = {name: load(chosen.data) for name, load in LOADERS.items()}
     else:
         parser.error("give --data or --bars")
-    results = collect(data, chosen.seeds, chosen.raw, chosen.tables, chosen.arms)
+    pipelines = wanted(data, chosen.tables, chosen.arms)
+    if not chosen.report_only:
+        train(data, pipelines, chosen.seeds, chosen.raw)
+    results = collect(pipelines, chosen.seeds, chosen.raw)
+    if not results.by_key:
+        parser.error("no data set and arm is finished; train without --report-only")
     chosen.out.write_text(report(results, data, chosen.tables, cpu_seconds(chosen.raw)))
     draw(results, chosen.tables, chosen.out.with_suffix(".png"))
 

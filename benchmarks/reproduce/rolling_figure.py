@@ -19,8 +19,11 @@ def draw(results: Results, tables: Sequence[str], path: Path) -> None:
     arms = list(dict.fromkeys(arm for _, arm in groups))
     figure = Figure(figsize=(2.4 * len(arms) + 0.6, 2.3 * len(names)), layout="constrained")
     panels = figure.subplots(len(names), len(arms), squeeze=False, sharey="row", sharex=True)
+    for axes in panels.flat:
+        axes.set_visible(False)  # until an arm is finished
     for data, arm in groups:
         axes = panels[names.index(data), arms.index(arm)]
+        axes.set_visible(True)
         axes.set_title(f"{data}: {arm}", fontsize=8)
         for metric, (colour, shift) in STYLE.items():
             for place, table in enumerate(tables):
@@ -33,7 +36,7 @@ def draw(results: Results, tables: Sequence[str], path: Path) -> None:
                 axes.plot([x - 0.14, x + 0.14], [mean, mean], color=colour, lw=2)
         axes.set_xticks(range(len(tables)), tables)
         axes.set_yscale("log")
-        axes.tick_params(labelsize=7)
+        axes.tick_params(which="both", labelsize=7)
     panels[0, 0].legend(fontsize=7)
     figure.supxlabel("table", fontsize=8)
     figure.supylabel("standard deviation over seeds", fontsize=8)

@@ -221,6 +221,9 @@ def test_smallest_table_runs_in_small_and_goes_on_where_it_stopped(rolling, tmp_
     assert out.with_suffix(".png").stat().st_size > 5000
 
     raw.write_text("\n".join(lines[:-1]) + "\n")
+    rolling.rolling.main([*arguments, "--report-only"])
+    assert "minute bars | 1 month, decaying |" not in out.read_text()
+    assert out.read_text().count("| batch 128 | ") == 3
     rolling.rolling.main(arguments)
     assert len(raw.read_text().splitlines()) == 3 * 4
     assert _tables(out.read_text()) == _tables(text)
