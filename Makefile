@@ -39,6 +39,7 @@ reproduce: $(INSTALLED)
 ifdef DATA
 	$(BIN)/python benchmarks/reproduce/field_aware.py --data $(DATA)
 	$(BIN)/python benchmarks/reproduce/one_step_mse.py --data $(DATA) --raw build/one_step_mse
+	$(BIN)/python benchmarks/reproduce/rolling.py --data $(DATA)
 endif
 
 lint: $(INSTALLED)
