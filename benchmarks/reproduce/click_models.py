@@ -1,0 +1,121 @@
+"""Tables 1-6 and 12-19 of "A Calibrated Metric Approach": which of two click pipelines is better.
+
+    python benchmarks/reproduce/click_models.py --data flights
+    python benchmarks/reproduce/click_models.py --data synthetic:1
+    python benchmarks/reproduce/click_models.py --data fresh
+    python benchmarks/reproduce/click_models.py --data avazu --path train.csv
+    python benchmarks/reproduce/click_models.py --data criteo --path train.txt
+
+Each writes Markdown beside. ``fresh`` is DeepFM against a perceptron on synthetic data of a seed
+used for nothing else, 80 seeds. Scores are kept in a folder, so that a call that was interrupted,
+or one with more seeds, goes on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+from click_models_compare import Results
+from click_models_data import ClickData, avazu, criteo, flights, synthetic
+from click_models_report import write_report
+from click_models_tables import FRESH, OFFICIAL, STAND_IN, TABLES, Table, pipelines
+from click_models_training import Pipeline, Schedule, Scores, join, scores_of
+from tqdm import tqdm
+
+HERE = Path(__file__).parent
+CACHE = Path.home() / ".cache" / "trueup" / "click_models"
+STAND_IN_ROWS = (40_000, 15_000)
+FRESH_SEED, FRESH_ROWS = 20_261, (60_000, 15_000)
+BLOCK = 5
+SCHEDULES: tuple[Schedule, ...] = ("constant", "decay")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    options = parse(arguments)
+    torch.set_num_threads(1)
+    data = load(options.data, options.path, options.rows)
+    official = options.data in ("avazu", "criteo")
+    known = pipelines(OFFICIAL if official else STAND_IN)
+    tables = chosen_tables(options.data, options.tables)
+    names = all_pipelines(tables)
+    seeds = options.seeds or default_seeds(options.data)
+    results = {
+        schedule: run(
+            [known[name] for name in names], data, seeds, schedule, options.cache, options.device
+        )
+        for schedule in options.schedules
+    }
+    target = options.out or HERE / f"click_models_{options.data.split(':')[0]}.md"
+    write_report(target, data, tables, results, options.data)
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--data", required=True, help="flights, synthetic:1, fresh, avazu, criteo")
+    parser.add_argument("--path", type=Path, help="the official file of avazu or criteo")
+    parser.add_argument("--rows", type=int, nargs=2, metavar=("TRAIN", "VALIDATION"))
+    parser.add_argument("--tables", nargs="+", help="numbers of tables of accuracies; default all")
+    parser.add_argument("--schedules", nargs="+", choices=SCHEDULES, default=SCHEDULES)
+    parser.add_argument("--seeds", type=int, help="of each pipeline; default 30, 60 or 80")
+    parser.add_argument("--cache", type=Path, default=CACHE)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path)
+    return parser.parse_args(arguments)
+
+
+def load(name: str, path: Path | None, rows: list[int] | None) -> ClickData:
+    """Return the data set of that name."""
+    if name in ("avazu", "criteo"):
+        if path is None:
+            raise SystemExit(f"--path must name the official file of {name}.")
+        return avazu(path) if name == "avazu" else criteo(path)
+    if name == "fresh":
+        return synthetic(FRESH_SEED, *(rows or FRESH_ROWS))
+    if name == "flights":
+        return flights(*(rows or STAND_IN_ROWS))
+    kind, _, seed = name.partition(":")
+    if kind != "synthetic" or not seed.isdigit():
+        raise SystemExit(f"--data must be one of the names in --help; got {name}.")
+    return synthetic(int(seed), *(rows or STAND_IN_ROWS))
+
+
+def default_seeds(name: str) -> int:
+    """Return the papers' 60 seeds on their data, 80 for the fresh comparison, else 30."""
+    return {"avazu": 60, "criteo": 60, "fresh": 80}.get(name, 30)
+
+
+def chosen_tables(name: str, keys: Iterable[str] | None) -> list[Table]:
+    """Return the tables of the data set: the papers' own on official data, else all."""
+    if name == "fresh":
+        return [FRESH]
+    tables = [table for table in TABLES if name not in ("avazu", "criteo") or table.data == name]
+    return [table for table in tables if keys is None or table.key in keys]
+
+
+def all_pipelines(tables: Iterable[Table]) -> tuple[str, ...]:
+    """Return the names of the pipelines of all tables, each once."""
+    return tuple(dict.fromkeys(name for table in tables for name in table.pipelines()))
+
+
+def run(
+    chosen: list[Pipeline],
+    data: ClickData,
+    seeds: int,
+    schedule: Schedule,
+    cache: Path,
+    device: str,
+) -> Results:
+    """Return the scores of each pipeline, trained where they are not in the cache."""
+    blocks = [range(first, min(first + BLOCK, seeds)) for first in range(0, seeds, BLOCK)]
+    results: dict[str, Scores] = {}
+    for pipeline in tqdm(chosen, desc=f"{data.name}, {schedule}", unit="pipeline", disable=None):
+        parts = scores_of(pipeline, data, blocks, schedule, cache=cache, device=device)
+        results[pipeline.name] = join(list(parts))
+    return results
+
+
+if __name__ == "__main__":
+    main()
