@@ -63,7 +63,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--cache", type=Path, default=CACHE)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path)
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.seeds is not None and options.seeds < 3:
+        parser.error("--seeds must be at least 3, or there is no interval of a reduction.")
+    return options
 
 
 def load(name: str, path: Path | None, rows: list[int] | None) -> ClickData:

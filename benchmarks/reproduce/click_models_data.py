@@ -74,10 +74,10 @@ def flights(n_train: int = 60_000, n_validation: int = 15_000) -> ClickData:
     fields = {
         **{name: table[name] for name in ("carrier", "flight", "tailnum", "origin", "dest")},
         "hour": table["hour"],
-        "weekday": day.dt.dayofweek,
-        "day": day.dt.dayofyear,
+        "weekday": day.dt.day_of_week,
+        "day": day.dt.day_of_year,
     }
-    numbers = {name: table[name] for name in ("distance", "hour")} | {"day": day.dt.dayofyear}
+    numbers = {name: table[name] for name in ("distance", "hour")} | {"day": day.dt.day_of_year}
     return _click_data(
         "flights",
         {name: column.to_numpy() for name, column in fields.items()},
