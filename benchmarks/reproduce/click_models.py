@@ -3,6 +3,7 @@
     python benchmarks/reproduce/click_models.py --data flights
     python benchmarks/reproduce/click_models.py --data synthetic:1
     python benchmarks/reproduce/click_models.py --data fresh
+    python benchmarks/reproduce/click_models.py --data sizes
     python benchmarks/reproduce/click_models.py --data avazu --path train.csv
     python benchmarks/reproduce/click_models.py --data criteo --path train.txt
 
@@ -20,9 +21,17 @@ from pathlib import Path
 import torch
 from click_models_compare import Results
 from click_models_data import ClickData, avazu, criteo, flights, synthetic
+from click_models_pipelines import OFFICIAL, STAND_IN, pipelines
 from click_models_report import write_report
-from click_models_tables import FRESH, OFFICIAL, STAND_IN, TABLES, Table, pipelines
-from click_models_training import Pipeline, Schedule, Scores, join, scores_of
+from click_models_tables import (
+    BY_SIZE,
+    FRESH,
+    SIZES,
+    TABLES,
+    Table,
+    of_size,
+)
+from click_models_training import Schedule, Scores, join, scores_of
 from tqdm import tqdm
 
 HERE = Path(__file__).parent
@@ -37,24 +46,17 @@ def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
     torch.set_num_threads(1)
     data = load(options.data, options.path, options.rows)
-    official = options.data in ("avazu", "criteo")
-    known = pipelines(OFFICIAL if official else STAND_IN)
     tables = chosen_tables(options.data, options.tables)
-    names = all_pipelines(tables)
-    seeds = options.seeds or default_seeds(options.data)
-    results = {
-        schedule: run(
-            [known[name] for name in names], data, seeds, schedule, options.cache, options.device
-        )
-        for schedule in options.schedules
-    }
+    results = {schedule: run(options, data, tables, schedule) for schedule in options.schedules}
     target = options.out or HERE / f"click_models_{options.data.split(':')[0]}.md"
     write_report(target, data, tables, results, options.data)
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--data", required=True, help="flights, synthetic:1, fresh, avazu, criteo")
+    parser.add_argument(
+        "--data", required=True, help="flights, synthetic:1, fresh, sizes, avazu, criteo"
+    )
     parser.add_argument("--path", type=Path, help="the official file of avazu or criteo")
     parser.add_argument("--rows", type=int, nargs=2, metavar=("TRAIN", "VALIDATION"))
     parser.add_argument("--tables", nargs="+", help="numbers of tables of accuracies; default all")
@@ -77,8 +79,8 @@ def load(name: str, path: Path | None, rows: list[int] | None) -> ClickData:
         return avazu(path) if name == "avazu" else criteo(path)
     if name == "fresh":
         return synthetic(FRESH_SEED, *(rows or FRESH_ROWS))
-    if name == "flights":
-        return flights(*(rows or STAND_IN_ROWS))
+    if name in ("flights", "sizes"):
+        return flights(*(rows or (STAND_IN_ROWS if name == "flights" else (SIZES[-1], 15_000))))
     kind, _, seed = name.partition(":")
     if kind != "synthetic" or not seed.isdigit():
         raise SystemExit(f"--data must be one of the names in --help; got {name}.")
@@ -92,8 +94,8 @@ def default_seeds(name: str) -> int:
 
 def chosen_tables(name: str, keys: Iterable[str] | None) -> list[Table]:
     """Return the tables of the data set: the papers' own on official data, else all."""
-    if name == "fresh":
-        return [FRESH]
+    if name in ("fresh", "sizes"):
+        return [FRESH if name == "fresh" else BY_SIZE]
     tables = [table for table in TABLES if name not in ("avazu", "criteo") or table.data == name]
     return [table for table in tables if keys is None or table.key in keys]
 
@@ -104,19 +106,21 @@ def all_pipelines(tables: Iterable[Table]) -> tuple[str, ...]:
 
 
 def run(
-    chosen: list[Pipeline],
-    data: ClickData,
-    seeds: int,
-    schedule: Schedule,
-    cache: Path,
-    device: str,
+    options: argparse.Namespace, data: ClickData, tables: list[Table], schedule: Schedule
 ) -> Results:
     """Return the scores of each pipeline, trained where they are not in the cache."""
+    known = pipelines(OFFICIAL if options.data in ("avazu", "criteo") else STAND_IN)
+    if options.data == "sizes":
+        jobs = [(of_size(name, n), name, n) for n in SIZES for name in ("DeepFM", "MLP")]
+    else:
+        jobs = [(name, name, data.n_train) for name in all_pipelines(tables)]
+    seeds = options.seeds or default_seeds(options.data)
     blocks = [range(first, min(first + BLOCK, seeds)) for first in range(0, seeds, BLOCK)]
     results: dict[str, Scores] = {}
-    for pipeline in tqdm(chosen, desc=f"{data.name}, {schedule}", unit="pipeline", disable=None):
-        parts = scores_of(pipeline, data, blocks, schedule, cache=cache, device=device)
-        results[pipeline.name] = join(list(parts))
+    for label, name, n_train in tqdm(jobs, desc=f"{data.name}, {schedule}", disable=None):
+        rows = data.with_fewer(n_train)
+        where = {"cache": options.cache, "device": options.device}
+        results[label] = join(list(scores_of(known[name], rows, blocks, schedule, **where)))
     return results
 
 

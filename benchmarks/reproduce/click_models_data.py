@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,12 @@ class ClickData:
         for part in parts:
             state.update(np.ascontiguousarray(part))
         return state.hexdigest()
+
+    def with_fewer(self, n_train: int) -> ClickData:
+        """Return the same validation rows after the last ``n_train`` rows of training."""
+        first = self.n_train - n_train
+        columns = {key: getattr(self, key)[first:] for key in ("codes", "numbers", "y", "row_id")}
+        return replace(self, n_train=n_train, **columns)
 
 
 def flights(n_train: int = 60_000, n_validation: int = 15_000) -> ClickData:

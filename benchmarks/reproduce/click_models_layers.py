@@ -162,17 +162,17 @@ class CompressedInteraction(nn.Module):
         self.n_out = sum(width // 2 for width in widths[:-1]) + widths[-1]
 
     def forward(self, embedded: Tensor) -> Tensor:
-        seeds, rows, _, width = embedded.shape
-        first = hidden = embedded.transpose(2, 3).contiguous()
+        # The rows last: products of few fields are slow where they are the innermost axis.
+        first = hidden = embedded.permute(0, 3, 2, 1).contiguous()
         results = []
         for i, layer in enumerate(self.maps):
-            products = hidden.unsqueeze(4) * first.unsqueeze(3)
-            found = torch.relu(layer(products.reshape(seeds, rows * width, -1)))
-            found = found.reshape(seeds, rows, width, -1)
+            products = (hidden.unsqueeze(3) * first.unsqueeze(2)).flatten(2, 3)
+            found = layer.weight.mT.unsqueeze(1) @ products + layer.bias.mT.unsqueeze(1)
+            found = torch.relu(found)
             if i < len(self.maps) - 1:
-                hidden, found = found.chunk(2, dim=3)
-            results.append(found.sum(2))
-        return torch.cat(results, 2)
+                hidden, found = found.chunk(2, dim=2)
+            results.append(found.sum(1))
+        return torch.cat(results, 1).mT
 
 
 class Cross(nn.Module):

@@ -2,69 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from click_models_networks import Design
-from click_models_training import Pipeline
-
-BASELINE, DLRM = "xDeepFM", "DLRM"
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """How large the models are: the papers' on their data, smaller ones on a stand-in.
-
-    Attributes
-    ----------
-    base, smaller, dlrm : Design
-        xDeepFM's two sizes and DLRM.
-    dlrm_tops : tuple of 4 int
-        First layer of DLRM's upper perceptron in Table 16, in the order of the table.
-    dlrm_optimizer, dlrm_rate
-        What trains DLRM.
-    adam_rate : float
-        Rate of all others.
-    avazu_l2, criteo_l2 : float
-        The regularization weights of Tables 6 and 19 are multiplied by these.
-    """
-
-    base: Design
-    smaller: Design
-    dlrm: Design
-    dlrm_tops: tuple[int, int, int, int]
-    dlrm_optimizer: str
-    dlrm_rate: float
-    adam_rate: float
-    avazu_l2: float
-    criteo_l2: float
-
-
-STAND_IN = Sizes(
-    base=Design("xDeepFM"),
-    smaller=Design("xDeepFM", widths=(16, 16), maps=(8, 8)),
-    dlrm=Design("DLRM", embedding=16, widths=(64, 32), bottom=(32,)),
-    dlrm_tops=(16, 32, 64, 128),
-    dlrm_optimizer="adam",
-    dlrm_rate=2e-3,
-    adam_rate=2e-3,
-    avazu_l2=1e3,
-    criteo_l2=1e-2,
+from click_models_pipelines import (
+    AVAZU_WEIGHTS,
+    BASELINE,
+    BATCH_NORM,
+    CRITEO_WEIGHTS,
+    DLRM,
+    DROPOUT,
+    LIGHT_DROPOUT,
+    NO_FIELD,
+    NO_NUMBERS,
+    SMALLER,
+    l2_name,
 )
-"""One epoch of 40,000 rows: an eighth of the widths; weights that show an effect there."""
-
-OFFICIAL = Sizes(
-    base=Design("xDeepFM", widths=(256, 256), maps=(128, 128)),
-    smaller=Design("xDeepFM", widths=(64, 64), maps=(32, 32)),
-    dlrm=Design("DLRM", embedding=16, widths=(512, 256), bottom=(512, 256, 64)),
-    dlrm_tops=(128, 256, 512, 1024),
-    dlrm_optimizer="sgd",
-    dlrm_rate=0.1,
-    adam_rate=1e-3,
-    avazu_l2=1.0,
-    criteo_l2=1.0,
-)
-"""The defaults of the authors' base models where the papers name none."""
 
 
 @dataclass(frozen=True)
@@ -121,15 +73,6 @@ class Table:
         return tuple(dict.fromkeys([*names, *self.moments]))
 
 
-def _l2(weight: str) -> str:
-    return f"xDeepFM, L2 {weight}"
-
-
-NO_NUMBERS, NO_FIELD = "xDeepFM, remove dense", "xDeepFM, remove sparse"
-SMALLER, BATCH_NORM = "xDeepFM, smaller size", "xDeepFM, batch norm"
-DROPOUT, LIGHT_DROPOUT = "xDeepFM, dropout 0.7", "xDeepFM, dropout 0.1"
-AVAZU_WEIGHTS = ("3e-7", "5e-7", "7e-7", "1e-6", "2e-6")
-CRITEO_WEIGHTS = ("7e-2", "1e-1", "1.5e-1", "2e-1")
 BASELINE_MOMENTS = Moments(0.37347, 0.37338, 5.8, 3.8)
 
 TABLES: tuple[Table, ...] = (
@@ -172,7 +115,7 @@ TABLES: tuple[Table, ...] = (
             Pair(BASELINE, SMALLER, 69.6, 73.6),
             Pair(BATCH_NORM, BASELINE, 80.2, 89.7),
             Pair(BASELINE, DROPOUT, 95.0, 99.3),
-            Pair(BASELINE, _l2("1e-6"), 95.2, 98.8),
+            Pair(BASELINE, l2_name("1e-6"), 95.2, 98.8),
         ),
         "12",
         {
@@ -180,7 +123,7 @@ TABLES: tuple[Table, ...] = (
             SMALLER: Moments(0.37383, 0.37374, 4.8, 3.9),
             BATCH_NORM: Moments(0.37286, 0.37268, 7.8, 4.4),
             DROPOUT: Moments(0.37454, 0.37456, 3.9, 3.6),
-            _l2("1e-6"): Moments(0.37475, 0.37459, 6.1, 4.2),
+            l2_name("1e-6"): Moments(0.37475, 0.37459, 6.1, 4.2),
         },
         note="The scan lacks Table 5; its numbers are those of the earlier version of the paper.",
     ),
@@ -189,7 +132,7 @@ TABLES: tuple[Table, ...] = (
         "regularization weight",
         "avazu",
         tuple(
-            Pair(BASELINE, _l2(weight), *printed)
+            Pair(BASELINE, l2_name(weight), *printed)
             for weight, printed in zip(
                 AVAZU_WEIGHTS,
                 ((63.2, 69.3), (82.2, 88.2), (86.6, 92.4), (95.2, 98.8), (98.8, 100.0)),
@@ -199,11 +142,11 @@ TABLES: tuple[Table, ...] = (
         "13",
         {
             BASELINE: BASELINE_MOMENTS,
-            _l2("3e-7"): Moments(0.37371, 0.37369, 4.8, 4.3),
-            _l2("5e-7"): Moments(0.37419, 0.37411, 5.9, 5.0),
-            _l2("7e-7"): Moments(0.37428, 0.37421, 5.7, 4.4),
-            _l2("1e-6"): Moments(0.37475, 0.37459, 6.1, 4.2),
-            _l2("2e-6"): Moments(0.37562, 0.37547, 5.9, 4.2),
+            l2_name("3e-7"): Moments(0.37371, 0.37369, 4.8, 4.3),
+            l2_name("5e-7"): Moments(0.37419, 0.37411, 5.9, 5.0),
+            l2_name("7e-7"): Moments(0.37428, 0.37421, 5.7, 4.4),
+            l2_name("1e-6"): Moments(0.37475, 0.37459, 6.1, 4.2),
+            l2_name("2e-6"): Moments(0.37562, 0.37547, 5.9, 4.2),
         },
     ),
     Table(
@@ -250,7 +193,7 @@ TABLES: tuple[Table, ...] = (
         "regularization weight, second data set",
         "criteo",
         tuple(
-            Pair(BASELINE, _l2(weight), *printed)
+            Pair(BASELINE, l2_name(weight), *printed)
             for weight, printed in zip(
                 CRITEO_WEIGHTS,
                 ((78.1, 84.4), (82.3, 90.0), (90.0, 96.4), (91.0, 98.1)),
@@ -263,41 +206,19 @@ TABLES: tuple[Table, ...] = (
 FRESH = Table("", "DeepFM against a plain perceptron", "", (Pair("DeepFM", "MLP"),))
 """Not in the papers: the comparison that is confirmed on data looked at for nothing else."""
 
-
-def pipelines(sizes: Sizes) -> dict[str, Pipeline]:
-    """Return every pipeline of the tables, by its name."""
-    base = Pipeline(BASELINE, sizes.base, learning_rate=sizes.adam_rate)
-    variants = [base, *_xdeepfm(sizes, base), *_architectures(base), *_dlrm(sizes)]
-    return {pipeline.name: pipeline for pipeline in variants}
+SIZES = (20_000, 40_000, 80_000, 160_000, 310_000)
 
 
-def _xdeepfm(sizes: Sizes, base: Pipeline) -> Iterable[Pipeline]:
-    yield replace(base, name=NO_NUMBERS, without="numbers")
-    yield replace(base, name=NO_FIELD, without="field")
-    yield replace(base, name=SMALLER, design=sizes.smaller)
-    yield replace(base, name=BATCH_NORM, design=replace(base.design, batch_norm=True))
-    for name, rate in ((DROPOUT, 0.7), (LIGHT_DROPOUT, 0.1)):
-        yield replace(base, name=name, design=replace(base.design, dropout=rate))
-    for weights, scale in ((AVAZU_WEIGHTS, sizes.avazu_l2), (CRITEO_WEIGHTS, sizes.criteo_l2)):
-        for weight in weights:
-            yield replace(base, name=_l2(weight), l2=float(f"{scale * float(weight):.3g}"))
+def of_size(name: str, n_train: int) -> str:
+    """Return the name of a pipeline that is trained on so many rows."""
+    return f"{name}, {n_train:,} rows"
 
 
-def _architectures(base: Pipeline) -> Iterable[Pipeline]:
-    for architecture in ("DCN", "DeepFM", "FNN", "DCNMix", "MLP"):
-        design = replace(base.design, architecture=architecture)
-        yield replace(base, name=architecture, design=design)
-
-
-def _dlrm(sizes: Sizes) -> Iterable[Pipeline]:
-    base = Pipeline(DLRM, sizes.dlrm, sizes.dlrm_optimizer, sizes.dlrm_rate, batch_size=128)
-    yield base
-    for width in (14, 18):
-        name = f"DLRM, embedding {width}"
-        yield replace(base, name=name, design=replace(base.design, embedding=width))
-    for size in (256, 512):
-        yield replace(base, name=f"DLRM, batch {size}", batch_size=size)
-    for printed, width in zip((128, 256, 512, 1024), sizes.dlrm_tops, strict=True):
-        if printed != 512:
-            design = replace(base.design, widths=(width, base.design.widths[1]))
-            yield replace(base, name=f"DLRM, top {printed}", design=design)
+BY_SIZE = Table(
+    "",
+    "DeepFM against a plain perceptron by rows of training",
+    "",
+    tuple(Pair(of_size("DeepFM", n), of_size("MLP", n)) for n in SIZES),
+    note="The validation rows are the same; the smaller sets are parts of the largest one.",
+)
+"""Not in the papers: how much of the noise is bias, by the length of the one epoch."""

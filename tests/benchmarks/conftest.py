@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
-PARTS = ("data", "layers", "networks", "training", "tables", "compare", "report")
+PARTS = ("data", "layers", "networks", "training", "pipelines", "tables", "compare", "report")
 
 
 @pytest.fixture(scope="module")

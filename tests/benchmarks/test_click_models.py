@@ -75,7 +75,7 @@ def test_another_pipeline_or_data_set_is_another_file(click):
     def name(pipeline, data=data, schedule="constant"):
         return click.training._file_name(pipeline, data, range(5), schedule)
 
-    known = click.tables.pipelines(click.tables.STAND_IN)
+    known = click.pipelines.pipelines(click.pipelines.STAND_IN)
     distinct = {name(pipeline) for pipeline in known.values()}
     # L2 7e-7 and 7e-2, 1e-6 and 1e-1, 2e-6 and 2e-1 have the same weight on a stand-in.
     assert len(distinct) == len(known) - 3
@@ -87,7 +87,7 @@ def test_scores_are_those_of_trueup(click):
     from trueup import CrossFit, HoldOut, evaluate
 
     data = click.data.synthetic(5, 1024, 3000)
-    pipeline = click.tables.pipelines(click.tables.STAND_IN)["FNN"]
+    pipeline = click.pipelines.pipelines(click.pipelines.STAND_IN)["FNN"]
     scores = click.training.train_and_score(pipeline, data, [3], "constant")
     logit = click.training.train(pipeline, data, [3], "constant")[0]
     y, row_id = data.y[1024:], data.row_id[1024:]
