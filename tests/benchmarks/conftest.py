@@ -10,7 +10,17 @@ from types import SimpleNamespace
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
-PARTS = ("data", "layers", "networks", "training", "pipelines", "tables", "compare", "report")
+PARTS = (
+    "data",
+    "layers",
+    "networks",
+    "training",
+    "pipelines",
+    "tables",
+    "compare",
+    "report",
+    "figures",
+)
 
 
 @pytest.fixture(scope="module")

@@ -168,3 +168,29 @@ def test_the_gain_is_zero_where_calibration_changes_nothing(click):
     found = click.compare.duel(click.tables.Pair("x", "y"), {"x": other, "y": scores})
     assert (found.a, found.b, found.reversed) == ("y", "x", True)
     assert found.paired_vanilla.value == 1.0
+
+
+def test_fewer_training_rows_keep_the_validation_rows(click):
+    data = click.data.synthetic(5, 300, 100)
+    fewer = data.with_fewer(120)
+    assert fewer.n_train == 120
+    assert (fewer.row_id == data.row_id[180:]).all()
+    assert (fewer.y[120:] == data.y[300:]).all()
+    assert (fewer.codes == data.codes[180:]).all()
+
+
+def test_figures_show_every_pipeline_and_pair(click):
+    rng = np.random.default_rng(0)
+
+    def scores():
+        values = 0.4 + 0.01 * rng.random((6, 30))
+        return click.training.Scores(*values)
+
+    names = click.script.all_pipelines(click.tables.TABLES)
+    results = {rate: {name: scores() for name in names} for rate in ("constant", "decay")}
+    data = {"flights": results, "synthetic": results}
+    shown = click.figures.reductions(data).axes[0].get_yticklabels()
+    assert [label.get_text() for label in shown] == list(names)
+    pairs = {(pair.a, pair.b) for table in click.tables.TABLES for pair in table.pairs}
+    assert len(click.figures.accuracies(data).axes[0].get_yticklabels()) == len(pairs)
+    assert len(click.figures.jitter(scores()).axes[0].lines) == 2
