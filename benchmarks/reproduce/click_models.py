@@ -31,7 +31,7 @@ from click_models_tables import (
     Table,
     of_size,
 )
-from click_models_training import Schedule, Scores, join, scores_of
+from click_models_training import Pipeline, Schedule, Scores, join, scores_of
 from tqdm import tqdm
 
 HERE = Path(__file__).parent
@@ -47,9 +47,11 @@ def main(arguments: list[str] | None = None) -> None:
     torch.set_num_threads(1)
     data = load(options.data, options.path, options.rows)
     tables = chosen_tables(options.data, options.tables)
-    results = {schedule: run(options, data, tables, schedule) for schedule in options.schedules}
+    sizes = OFFICIAL if options.data in ("avazu", "criteo") else STAND_IN
+    known = pipelines(sizes)
+    results = {rate: run(options, data, tables, known, rate) for rate in options.schedules}
     target = options.out or HERE / f"click_models_{options.data.split(':')[0]}.md"
-    write_report(target, data, tables, results, options.data)
+    write_report(target, data, tables, results, options.data, sizes.note)
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -106,10 +108,13 @@ def all_pipelines(tables: Iterable[Table]) -> tuple[str, ...]:
 
 
 def run(
-    options: argparse.Namespace, data: ClickData, tables: list[Table], schedule: Schedule
+    options: argparse.Namespace,
+    data: ClickData,
+    tables: list[Table],
+    known: dict[str, Pipeline],
+    schedule: Schedule,
 ) -> Results:
     """Return the scores of each pipeline, trained where they are not in the cache."""
-    known = pipelines(OFFICIAL if options.data in ("avazu", "criteo") else STAND_IN)
     if options.data == "sizes":
         jobs = [(of_size(name, n), name, n) for n in SIZES for name in ("DeepFM", "MLP")]
     else:

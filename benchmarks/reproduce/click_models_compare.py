@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from trueup.comparison import Comparison, Proportion, compare, metric_accuracy, 
 from trueup.comparison.accuracy import share_of_pairs
 
 Results = dict[str, Scores]
-N_RESAMPLES = 2000
+N_RESAMPLES = 1000
 
 
 @dataclass(frozen=True)
@@ -89,11 +90,26 @@ def gain_interval(a: Scores, b: Scores) -> tuple[float, float]:
     Seeds are resampled, the same for both pipelines and both metrics, because a seed stands for
     one order of the data.
     """
+    return _interval(resampled_gains(a, b))
+
+
+def mean_gain_interval(duels: Sequence[Duel], results: Results) -> tuple[float, float]:
+    """Return the 95% bootstrap interval of the mean gain; all pipelines share the seeds."""
+    gains = [resampled_gains(results[found.a], results[found.b]) for found in duels]
+    return _interval(np.mean(gains, axis=0))
+
+
+def resampled_gains(a: Scores, b: Scores) -> NDArray[np.float64]:
+    """Return the gain in each resample of the seeds, the same resamples for any two pipelines."""
     rng = np.random.default_rng(0)
     gains = []
     for _ in range(N_RESAMPLES):
         seeds = rng.integers(0, len(a.vanilla), len(a.vanilla))
         calibrated = share_of_pairs(a.crossfit[seeds], b.crossfit[seeds])
         gains.append(calibrated - share_of_pairs(a.vanilla[seeds], b.vanilla[seeds]))
-    low, high = np.quantile(gains, (0.025, 0.975))
+    return np.array(gains)
+
+
+def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
+    low, high = np.quantile(values, (0.025, 0.975))
     return float(low), float(high)

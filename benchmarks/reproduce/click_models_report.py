@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 import scipy
 import torch
-from click_models_compare import Duel, Results, duel
+from click_models_compare import Duel, Results, duel, mean_gain_interval
 from click_models_data import ClickData
 from click_models_tables import Moments, Pair, Table
 from click_models_training import Schedule, Scores
@@ -31,7 +32,8 @@ READING = """\
 - B - A is the difference of the mean log losses in 1e-4, ± its standard error over paired seeds;
   the verdict is `compare`'s at 95%: A, B, or ? for inconclusive.
 - Reduction is 1 - sd(calibrated) / sd(vanilla) over seeds with its 95% interval: of HoldOut against
-  vanilla on the same rows, and of CrossFit against vanilla. Standard deviations are in 1e-4.
+  vanilla on the same rows, and of CrossFit against vanilla. The bias cost is vanilla - CrossFit.
+  Standard deviations are in 1e-4, but for that of the bias, which is a logit.
 """
 ACCURACY_HEAD = (
     "rate | A | B | paper LL / CLL | vanilla | vanilla, same rows | HoldOut | CrossFit | gain"
@@ -40,12 +42,16 @@ ACCURACY_HEAD = (
 MOMENTS_HEAD = (
     "rate | pipeline | paper mean LL / CLL | paper sd LL / CLL | mean vanilla | mean CrossFit"
     " | sd vanilla | sd vanilla, same rows | sd HoldOut | sd CrossFit | reduction HoldOut"
-    " | reduction CrossFit | sd of the bias"
+    " | reduction CrossFit | sd of the bias | sd of the bias cost"
 )
-SUMMARY_HEAD = (
-    "rate | pairs | mean gain, points | gain's interval above / below 0 | pipelines"
-    " | median reduction CrossFit | its interval above / below 0 | verdicts vanilla"
-    " | verdicts CrossFit"
+PAIRS_HEAD = (
+    "rate | pairs | vanilla | vanilla, same rows | HoldOut | CrossFit | paired vanilla"
+    " | paired CrossFit | mean gain | gains with an interval above / below 0"
+    " | order turns | verdicts vanilla / CrossFit"
+)
+PIPELINES_HEAD = (
+    "rate | pipelines | sd vanilla | sd CrossFit | sd of the bias cost | reduction HoldOut"
+    " | reduction CrossFit | reductions CrossFit with an interval above / below 0"
 )
 
 
@@ -55,38 +61,42 @@ def write_report(
     tables: Sequence[Table],
     results: Mapping[Schedule, Results],
     command: str,
+    setting: str,
 ) -> None:
     """Write the Markdown to ``path`` and the scores of all seeds to a Parquet file beside it."""
     parts = [
-        head(data, results, command),
+        head(data, results, command, setting),
         READING.format(bias=data.bias_fraction),
-        "## Summary\n",
-        markdown(SUMMARY_HEAD, (summary(rate, tables, results[rate]) for rate in results)),
+        "## Summary\n\nMean accuracies of all distinct pairs, in percent:\n",
+        markdown(PAIRS_HEAD, (pairs_row(rate, tables, results[rate]) for rate in results)),
+        "\nMedians over the distinct pipelines:\n",
+        markdown(PIPELINES_HEAD, (pipelines_row(rate, results[rate]) for rate in results)),
         *(section(table, results) for table in tables),
     ]
     path.write_text("\n".join(parts).rstrip() + "\n")
     seed_scores(results).to_parquet(path.with_suffix(".parquet"), compression="zstd", index=False)
 
 
-def head(data: ClickData, results: Mapping[Schedule, Results], command: str) -> str:
+def head(data: ClickData, results: Mapping[Schedule, Results], command: str, setting: str) -> str:
     """Return the title and what the numbers were made with."""
     runs = [scores for by_name in results.values() for scores in by_name.values()]
     seconds = sum(float(scores.cpu_seconds.sum()) for scores in runs)
-    seeds = sorted({len(scores.vanilla) for scores in runs})
-    n_runs = sum(len(scores.vanilla) for scores in runs)
-    validation = len(data.y) - data.n_train
-    n_fields, n_levels = data.codes.shape[1], int((data.codes.max(axis=0) + 1).sum())
-    return f"""\
-# Click models on {data.name}
-
-Written by `python benchmarks/reproduce/click_models.py --data {command}`: {data.n_train:,} rows of
-training, {validation:,} of validation, {data.y.mean():.1%} positive; {n_fields} fields with
-{n_levels:,} levels and {data.numbers.shape[1]} numbers. One epoch;
-{" or ".join(map(str, seeds))} seeds a pipeline, which draw the weights and the order of the data.
-{n_runs:,} models took {seconds / 60:.0f} minutes of one core of {platform.machine()}. Python
-{platform.python_version()}, torch {torch.__version__}, numpy {np.__version__}, scipy
-{scipy.__version__}.
-"""
+    seeds = " or ".join(str(n) for n in sorted({len(scores.vanilla) for scores in runs}))
+    n_levels = int((data.codes.max(axis=0) + 1).sum())
+    rows = (
+        f"Written by `python benchmarks/reproduce/click_models.py --data {command}`: "
+        f"{data.n_train:,} rows of training, {len(data.y) - data.n_train:,} of validation, "
+        f"{data.y.mean():.1%} positive; {data.codes.shape[1]} fields with {n_levels:,} levels and "
+        f"{data.numbers.shape[1]} numbers. One epoch; {seeds} seeds a pipeline, which draw the "
+        f"weights and the order of the data. {setting}"
+    )
+    made_with = (
+        f"{sum(len(scores.vanilla) for scores in runs):,} models took {seconds / 60:.0f} minutes "
+        f"of one core ({platform.machine()}). Python {platform.python_version()}, torch "
+        f"{torch.__version__}, numpy {np.__version__}, scipy {scipy.__version__}."
+    )
+    paragraphs = (textwrap.fill(text, 110, break_on_hyphens=False) for text in (rows, made_with))
+    return "\n\n".join([f"# Click models on {data.name}", *paragraphs, ""])
 
 
 def section(table: Table, results: Mapping[Schedule, Results]) -> str:
@@ -146,27 +156,56 @@ def moments_row(rate: Schedule, name: str, printed: Moments | None, scores: Scor
         str(same_rows),
         str(crossfit),
         f"{scores.bias_term.std(ddof=1):.3f}",
+        f"{1e4 * bias_cost_sd(scores):.1f}",
     ]
 
 
-def summary(rate: Schedule, tables: Iterable[Table], results: Results) -> list[str]:
-    """Return the cells that count over all distinct pairs and pipelines."""
-    pairs = {frozenset((pair.a, pair.b)): pair for table in tables for pair in table.pairs}
+def pairs_row(rate: Schedule, tables: Iterable[Table], results: Results) -> list[str]:
+    """Return the cells that average and count over all distinct pairs."""
+    pairs = {
+        frozenset(results[name].vanilla.tobytes() for name in (pair.a, pair.b)): pair
+        for table in tables
+        for pair in table.pairs
+    }
     duels = [duel(pair, results) for pair in pairs.values()]
-    found = [reductions(scores)[1] for scores in results.values()]
-    up, down = sum(d.gain_low > 0 for d in duels), sum(d.gain_high < 0 for d in duels)
-    more, less = sum(r.low > 0 for r in found), sum(r.high < 0 for r in found)
+    low, high = mean_gain_interval(duels, results)
+    turned = sum(bool(order_note(d.decision_vanilla, d.decision_crossfit)) for d in duels)
     given = [sum(verdicts(d)[metric] != "?" for d in duels) for metric in (0, 1)]
+    metrics = ("vanilla", "vanilla_on_holdout", "holdout", "crossfit")
     return [
         RATE[rate],
         str(len(duels)),
-        f"{100 * np.mean([d.gain for d in duels]):+.1f}",
-        f"{up} / {down}",
-        str(len(found)),
-        f"{np.median([r.value for r in found]):+.0%}",
-        f"{more} / {less}",
-        *(str(count) for count in given),
+        *(
+            f"{100 * np.mean([getattr(d, metric).value for d in duels]):.1f}"
+            for metric in (*metrics, "paired_vanilla", "paired_crossfit")
+        ),
+        f"{100 * np.mean([d.gain for d in duels]):+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]",
+        f"{sum(d.gain_low > 0 for d in duels)} / {sum(d.gain_high < 0 for d in duels)}",
+        str(turned),
+        f"{given[0]} / {given[1]}",
     ]
+
+
+def pipelines_row(rate: Schedule, results: Results) -> list[str]:
+    """Return the medians over all distinct pipelines."""
+    scores = list({one.vanilla.tobytes(): one for one in results.values()}.values())
+    found = [reductions(one) for one in scores]
+    deviations = [
+        (one.vanilla.std(ddof=1), one.crossfit.std(ddof=1), bias_cost_sd(one)) for one in scores
+    ]
+    medians = np.median([[r.value for r in pair] for pair in found], axis=0)
+    return [
+        RATE[rate],
+        str(len(scores)),
+        *(f"{value:.1f}" for value in 1e4 * np.median(deviations, axis=0)),
+        *(f"{value:+.0%}" for value in medians),
+        f"{sum(c.low > 0 for _, c in found)} / {sum(c.high < 0 for _, c in found)}",
+    ]
+
+
+def bias_cost_sd(scores: Scores) -> float:
+    """Return the standard deviation over seeds of vanilla minus crossfit."""
+    return float((scores.vanilla - scores.crossfit).std(ddof=1))
 
 
 def reductions(scores: Scores) -> tuple[Reduction, Reduction]:
