@@ -23,12 +23,13 @@ HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs"
 DATA = ("flights", "synthetic")
 COLOURS: dict[Schedule, str] = {"constant": "#1f77b4", "decay": "#d98324"}
+LEGEND = {"loc": "outside lower center", "ncols": 2, "frameon": False}
 LABELS: dict[Schedule, str] = {"constant": "constant rate", "decay": "rate decays to zero"}
 
 
 def main() -> None:
     mpl.use("agg")
-    plt.rcParams.update({"font.size": 8, "figure.dpi": 110, "savefig.bbox": "tight"})
+    plt.rcParams.update({"font.size": 8, "figure.dpi": 100, "savefig.bbox": "tight"})
     data = {name: read(name) for name in DATA}
     reductions(data).savefig(DOCS / "click_reductions.png")
     accuracies(data).savefig(DOCS / "click_accuracies.png")
@@ -49,27 +50,26 @@ def read(name: str) -> dict[Schedule, Results]:
 
 def reductions(data: dict[str, dict[Schedule, Results]]) -> plt.Figure:
     """Draw how much less the calibrated log loss varies, a line per pipeline."""
-    names = list(next(iter(data.values()))["constant"])
+    names = distinct_names(next(iter(data.values()))["constant"])
     figure, axes = panels(data, len(names))
     for axis, (title, results) in zip(axes, data.items(), strict=True):
         for shift, (rate, by_name) in zip((-0.15, 0.15), results.items(), strict=False):
-            shown = [(row, name) for row, name in enumerate(names) if name in by_name]
-            found = [variance_reduction(by_name[n].vanilla, by_name[n].crossfit) for _, n in shown]
+            found = [variance_reduction(by_name[n].vanilla, by_name[n].crossfit) for n in names]
             value = 100 * np.array([r.value for r in found])
             ends = 100 * np.array([(r.value - r.low, r.high - r.value) for r in found]).T
-            rows = [row + shift for row, _ in shown]
+            rows = np.arange(len(names)) + shift
             style = {"fmt": "o", "ms": 3, "lw": 1, "color": COLOURS[rate], "label": LABELS[rate]}
             axis.errorbar(value, rows, xerr=ends, **style)
         finish(axis, title, names, "reduction of the standard deviation over seeds, %")
         axis.axvline(0.0, color="0.5", lw=0.8)
         axis.set_xlim(-60, 80)
-    axes[0].legend(loc="lower left", frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), **LEGEND)
     return figure
 
 
 def accuracies(data: dict[str, dict[Schedule, Results]]) -> plt.Figure:
     """Draw the accuracy of both metrics, a line per pair, at the constant rate."""
-    pairs = list({(p.a, p.b): None for table in TABLES for p in table.pairs})
+    pairs = distinct_pairs(next(iter(data.values()))["constant"])
     figure, axes = panels(data, len(pairs))
     for axis, (title, results) in zip(axes, data.items(), strict=True):
         scores = results["constant"]
@@ -84,8 +84,26 @@ def accuracies(data: dict[str, dict[Schedule, Results]]) -> plt.Figure:
         axis.axvline(50.0, color="0.5", lw=0.8)
     axes[0].plot([], [], "o", mfc="white", mec="0.3", ms=4, label="log loss")
     axes[0].plot([], [], "o", color=COLOURS["constant"], ms=4, label="calibrated log loss")
-    axes[0].legend(loc="lower left", frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), **LEGEND)
     return figure
+
+
+def distinct_pairs(results: Results) -> list[tuple[str, str]]:
+    """Return the pairs of all tables, those with equal scores once."""
+    found: dict[frozenset[bytes], tuple[str, str]] = {}
+    for table in TABLES:
+        for pair in table.pairs:
+            names = (pair.a, pair.b)
+            found.setdefault(frozenset(results[n].vanilla.tobytes() for n in names), names)
+    return list(found.values())
+
+
+def distinct_names(results: Results) -> list[str]:
+    """Return the names of the pipelines, those with equal scores once."""
+    found: dict[bytes, str] = {}
+    for name, scores in results.items():
+        found.setdefault(scores.vanilla.tobytes(), name)
+    return list(found.values())
 
 
 def jitter(scores: Scores) -> plt.Figure:

@@ -65,10 +65,10 @@ STAND_IN = Sizes(
     avazu_l2=1e3,
     criteo_l2=1e-2,
     note="Adam at rate 0.002, batches of 256 (DLRM: 128), embeddings of 8 (DLRM: 16), hidden "
-    "layers 64-64 (smaller size: 16-16), interaction maps 16-16 (8-8). DLRM's widths are an eighth of the "
-    "printed ones, and Adam trains it: SGD hardly moves it in so short an epoch. The printed "
-    "regularization weights are multiplied by 1,000 in Table 6 and by 0.01 in Table 19, so that "
-    "they show an effect.",
+    "layers 64-64 (smaller size: 16-16), interaction maps 16-16 (8-8). DLRM's widths are an "
+    "eighth of the printed ones, and Adam trains it: SGD hardly moves it in so short an epoch. "
+    "The printed regularization weights are multiplied by 1,000 in Table 6 and by 0.01 in Table "
+    "19, so that they show an effect.",
 )
 """One epoch of 40,000 rows: an eighth of the widths; weights that show an effect there."""
 

@@ -45,8 +45,8 @@ MOMENTS_HEAD = (
     " | reduction CrossFit | sd of the bias | sd of the bias cost"
 )
 PAIRS_HEAD = (
-    "rate | pairs | vanilla | vanilla, same rows | HoldOut | CrossFit | paired vanilla"
-    " | paired CrossFit | mean gain | gains with an interval above / below 0"
+    "rate | pairs | paper LL / CLL | vanilla | vanilla, same rows | HoldOut | CrossFit"
+    " | paired vanilla | paired CrossFit | mean gain | gains with an interval above / below 0"
     " | order turns | verdicts vanilla / CrossFit"
 )
 PIPELINES_HEAD = (
@@ -175,6 +175,7 @@ def pairs_row(rate: Schedule, tables: Iterable[Table], results: Results) -> list
     return [
         RATE[rate],
         str(len(duels)),
+        printed_means(pairs.values()),
         *(
             f"{100 * np.mean([getattr(d, metric).value for d in duels]):.1f}"
             for metric in (*metrics, "paired_vanilla", "paired_crossfit")
@@ -184,6 +185,12 @@ def pairs_row(rate: Schedule, tables: Iterable[Table], results: Results) -> list
         str(turned),
         f"{given[0]} / {given[1]}",
     ]
+
+
+def printed_means(pairs: Iterable[Pair]) -> str:
+    """Return the mean of the papers' accuracies, of either metric."""
+    printed = [(p.vanilla, p.calibrated) for p in pairs if p.vanilla is not None]
+    return "" if not printed else "{:.1f} / {:.1f}".format(*np.mean(printed, axis=0))
 
 
 def pipelines_row(rate: Schedule, results: Results) -> list[str]:
