@@ -248,7 +248,10 @@ def _limit(replicates: int) -> int:
 
 def _introduction(replicates: int) -> Iterator[str]:
     yield "# Seed race: simulations\n"
-    yield "Written by `python benchmarks/seed_race.py`; the model is described there.\n"
+    yield (
+        "Written by `python benchmarks/seed_race.py`; the model is described there. `--only` "
+        "writes single sections anew, so sections may come from different runs.\n"
+    )
     yield (
         f"{CONFIGS} configurations, {replicates} replicates. Regret and biases in 1e-4, ± one "
         "standard error; negative bias = the claim is too good."

@@ -181,6 +181,13 @@ def probability_ece(rows: Rows) -> Work:
         peers["torchmetrics"] = lambda: binary_calibration_error(p_torch, y_torch, n_bins=15)
     except ImportError:
         pass
+    try:
+        from netcal.metrics import ECE
+
+        labels = y.astype(np.int64)
+        peers["netcal"] = lambda: ECE(15).measure(p, labels)
+    except ImportError:
+        pass
     title = "Prob-ECE, 15 bins"
     return Work(title, "4", len(y), lambda: expected_calibration_error(y, p), peers)
 
@@ -277,6 +284,7 @@ def file_lines(n: int) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.parquet"
         write_parquet(path, n)
+        fresh_process(FILE.format(path=str(path)))  # compiles, for the types of the file's columns
         memory, seconds = fresh_process(FILE.format(path=str(path)))
         lazy_memory, lazy_seconds = fresh_process(LAZY.format(path=str(path)))
         (reading,) = fresh_process(READ.format(path=str(path)))

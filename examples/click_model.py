@@ -8,7 +8,7 @@ zero.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
@@ -32,6 +32,11 @@ class Pipeline:
     embedding: int = 8
     width: int = 64
     batch_size: int = 256
+
+    def params(self, seed: int) -> dict[str, str | int | float | bool]:
+        """Return what an MLflow run of one seed should say about itself."""
+        values = asdict(self)
+        return {"pipeline": values.pop("name"), **values, "seed": seed}
 
 
 DEEPFM, MLP = Pipeline("DeepFM", "deepfm"), Pipeline("MLP", "mlp")

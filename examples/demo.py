@@ -29,6 +29,7 @@ from click_model import (
     load_flights,
     train,
 )
+from mlflow.entities import Param
 from mlflow.tracking import MlflowClient
 from tqdm import tqdm
 
@@ -75,7 +76,7 @@ def main(n_seeds: int, workers: int) -> None:
     for name, seed, logit in tqdm(
         _train_all(jobs, workers), total=len(jobs), unit="model", disable=None
     ):
-        evaluation = _log_seed(client, experiment.experiment_id, results[name], seed, logit)
+        evaluation = _log_seed(client, experiment.experiment_id, results, (name, seed), logit)
         results[name].evaluations.append(evaluation)
     for seeds in results.values():
         _finish_parent(client, seeds)
@@ -95,10 +96,17 @@ def _train_all(jobs: list[tuple[str, int]], workers: int) -> Iterator[tuple[str,
 
 
 def _log_seed(
-    client: MlflowClient, experiment_id: str, seeds: Seeds, seed: int, logit: np.ndarray
+    client: MlflowClient,
+    experiment_id: str,
+    results: dict[str, Seeds],
+    job: tuple[str, int],
+    logit: np.ndarray,
 ) -> Evaluation:
-    parent = {"mlflow.parentRunId": seeds.parent_run_id, "trueup.seed": str(seed)}
+    name, seed = job
+    parent = {"mlflow.parentRunId": results[name].parent_run_id, "trueup.seed": str(seed)}
     run_id = client.create_run(experiment_id, run_name=f"seed {seed}", tags=parent).info.run_id
+    params = PIPELINES[name].params(seed).items()
+    client.log_batch(run_id, params=[Param(key, str(value)) for key, value in params])
     rows = load_flights().validation
     evaluation = log_evaluation(
         rows.late,
@@ -120,9 +128,10 @@ def _finish_parent(client: MlflowClient, seeds: Seeds) -> None:
 def _noise_table(results: dict[str, Seeds]) -> str:
     lines = [
         "",
-        "Standard deviation over seeds, on these validation rows",
-        f"{'pipeline':26}{'mean':>9}{'sd vanilla':>12}{'sd calibrated':>15}"
-        "   reduction [95% interval]",
+        "Mean and standard deviation over seeds of vanilla and calibrated log loss, on these "
+        "validation rows",
+        f"{'pipeline':26}{'mean':>9}{'calibrated':>12}{'sd':>11}{'calibrated':>12}"
+        "   reduction of the sd [95% interval]",
     ]
     for name, seeds in results.items():
         reduction = variance_reduction(seeds.vanilla, seeds.calibrated)
@@ -132,8 +141,9 @@ def _noise_table(results: dict[str, Seeds]) -> str:
             else ("  not resolved at this number of seeds")
         )
         lines.append(
-            f"{name:26}{seeds.vanilla.mean():9.5f}{seeds.vanilla.std(ddof=1):12.2e}"
-            f"{seeds.calibrated.std(ddof=1):15.2e}   {reduction}{resolved}"
+            f"{name:26}{seeds.vanilla.mean():9.5f}{seeds.calibrated.mean():12.5f}"
+            f"{seeds.vanilla.std(ddof=1):11.2e}{seeds.calibrated.std(ddof=1):12.2e}"
+            f"   {reduction}{resolved}"
         )
     return "\n".join(lines)
 

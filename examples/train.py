@@ -23,6 +23,7 @@ def main(seed: int, pipeline: str) -> None:
     torch.set_num_threads(1)
     rows = load_flights().validation
     with mlflow.start_run():
+        mlflow.log_params(PIPELINES[pipeline].params(seed))
         logit = train(PIPELINES[pipeline], seed)
         evaluation = log_evaluation(rows.late, y_logit=logit, row_id=rows.row_id)
     click.echo(f"log_loss            {evaluation.vanilla:.5f}")

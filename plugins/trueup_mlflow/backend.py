@@ -37,6 +37,7 @@ from trueup_mlflow.seeds import log_seed_summary
 SEED_PARAMETER = "seed"
 _FINISHED = str(RunStatus.to_string(RunStatus.FINISHED))
 _FAILED = str(RunStatus.to_string(RunStatus.FAILED))
+_KILLED = str(RunStatus.to_string(RunStatus.KILLED))
 
 
 @dataclass(frozen=True)
@@ -178,9 +179,16 @@ class SeedsBackend(AbstractBackend):
             env_manager=backend_config.get(PROJECT_ENV_MANAGER),
         )
         parent_run_id = _create_parent(project)
-        failed = _run_all(project, config, parent_run_id)
-        log_seed_summary(parent_run_id)
-        MlflowClient().set_terminated(parent_run_id, _FAILED if failed else _FINISHED)
+        status = _KILLED  # of the parent, unless we get to the end
+        try:
+            failed = _run_all(project, config, parent_run_id)
+            log_seed_summary(parent_run_id)
+            status = _FAILED if failed else _FINISHED
+        except Exception:
+            status = _FAILED
+            raise
+        finally:  # after Ctrl-C as well
+            MlflowClient().set_terminated(parent_run_id, status)
         if failed:
             raise ExecutionException(
                 f"seeds {failed} failed; the other seeds are summarised on run {parent_run_id}"

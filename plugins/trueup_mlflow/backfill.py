@@ -140,7 +140,11 @@ def _backfill_run(run: Run, client: Any) -> Iterator[Backfilled]:
     if not RunStatus.is_terminated(RunStatus.from_string(run.info.status)):
         yield Backfilled(run_id, "", "skipped", reason=f"the run is {run.info.status}")
         return
-    paths = [entry.path for entry in client.list_artifacts(run_id, ARTIFACT_FOLDER)]
+    try:
+        paths = [entry.path for entry in client.list_artifacts(run_id, ARTIFACT_FOLDER)]
+    except Exception as failure:  # its store of artifacts is gone: the other runs are filled
+        yield Backfilled(run_id, "", "skipped", reason=describe(failure))
+        return
     for path in sorted(paths, key=lambda path: (len(path), path)):  # the last step comes last
         name = path.rpartition("/")[2]
         if name.startswith(PREFIX_OF_FILES) and name.endswith(".parquet"):
@@ -154,9 +158,9 @@ def _backfill_table(run_id: str, artifact: str, client: Any) -> Backfilled:
         key = metric_key(call.arguments["loss"], call.place.prefix)
         pending = replace(pending, key=key)
         evaluation = trueup.evaluate(**call.arguments)
+        return _log_missing(pending, evaluation, call, client)
     except Exception as failure:  # one unusable table leaves the others to be computed
         return _skip(pending, describe(failure), client)
-    return _log_missing(pending, evaluation, call, client)
 
 
 def _download(run_id: str, artifact: str, client: Any) -> StoredCall:

@@ -113,10 +113,12 @@ def _require_probabilities(output: NDArray[Any]) -> NDArray[Any]:
 def _labels(
     raw: Any, y_true: NDArray[Any], probability: NDArray[Any], config: Mapping[str, Any]
 ) -> tuple[Any, ...]:
-    known = getattr(raw, "classes_", None)
-    if known is None:
-        known = config.get("label_list")
-    labels = np.unique(y_true if known is None else np.asarray(known)).tolist()
+    of_model = getattr(raw, "classes_", None)
+    if of_model is not None:
+        labels = np.asarray(of_model).tolist()  # its columns, sorted or not
+    else:
+        listed = config.get("label_list")  # MLflow's own evaluators sort it too
+        labels = np.unique(y_true if listed is None else np.asarray(listed)).tolist()
     positive = config.get("pos_label")
     if probability.ndim == 1 and positive is not None and len(labels) == 2:
         labels = [*(label for label in labels if label != positive), positive]

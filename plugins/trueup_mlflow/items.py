@@ -30,6 +30,9 @@ SEED_PARENT_ROLE = "seed_parent"
 COMPARISON_ROLE = "comparison"
 RESAMPLING_ROLE = "resampling"
 ARTIFACT_FOLDER = "trueup"
+COUNT_KEY = "n_seeds"
+SPREAD_ENDS = ("_std", "_low", "_high")
+"""What seeds add to ``K`` on their parent: standard deviation, and ends of an interval."""
 MAX_KEY_LENGTH = 250
 """MLflow's limit for the keys of metrics and tags."""
 
@@ -198,18 +201,15 @@ def seed_items(key: str, values: Sequence[float], *, confidence_level: float = 0
             f"confidence_level must be in (0, 1); got {confidence_level!r}. 0.95 is usual."
         )
     n = len(values)
-    metrics = {"n_seeds": float(n)}
+    metrics = {COUNT_KEY: float(n)}
     with np.errstate(over="ignore", invalid="ignore"):  # a value of a seed may be infinite
         mean = float(np.mean(values))
         metrics[key] = mean
         if n > 1:
             std = float(np.std(values, ddof=1))
             margin = float(stdtrit(n - 1, 0.5 + confidence_level / 2.0)) * std / math.sqrt(n)
-            metrics |= {
-                f"{key}_std": std,
-                f"{key}_low": mean - margin,
-                f"{key}_high": mean + margin,
-            }
+            spread = (std, mean - margin, mean + margin)
+            metrics |= {key + end: value for end, value in zip(SPREAD_ENDS, spread, strict=True)}
     return _finite(key, metrics)
 
 

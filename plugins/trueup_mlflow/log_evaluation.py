@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import mlflow
@@ -70,6 +71,8 @@ def log_evaluation(
     ------
     InvalidInputError
         If an argument is invalid: the mistake is in the call, and nothing has been logged.
+    TypeError
+        If :func:`trueup.evaluate` has no such keyword.
 
     Notes
     -----
@@ -81,10 +84,11 @@ def log_evaluation(
     of the latest call; with weights ``trueup.skipped.fields_<K>`` in place of the two files. No
     other failure than an invalid argument ends the user's run.
     """
+    signature(trueup.evaluate).bind(y_true, y_pred, **options)  # an unknown keyword
     writer = RunWriter(run_id=run_id, client=client)
     try:
         evaluation = trueup.evaluate(y_true, y_pred, **options)
-    except (InvalidInputError, TypeError):
+    except InvalidInputError:
         raise
     except Exception as failure:  # undefined on these rows, or a failure of ours
         loss = get_loss(options.get("loss", "log_loss")).name

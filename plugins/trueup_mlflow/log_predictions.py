@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import time
-from contextlib import suppress
+from collections.abc import Mapping
+from inspect import signature
 from typing import Any
 
 import mlflow
 
 import trueup
 from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup_mlflow.failures import describe, warn
 from trueup_mlflow.items import ARTIFACT_FOLDER
 from trueup_mlflow.prediction_table import Place, write_call
 from trueup_mlflow.writer import RunWriter
@@ -62,6 +64,8 @@ def log_predictions(
     ------
     InvalidInputError
         If an argument is invalid: the mistake is in the call, and nothing has been stored.
+    TypeError
+        If :func:`trueup.evaluate` has no such keyword.
 
     Notes
     -----
@@ -71,8 +75,8 @@ def log_predictions(
         raise InvalidInputError(
             f"name must be letters, digits, '_', '-' or '.'; got {name!r}. Rename the rows."
         )
-    with suppress(UndefinedMetricError):
-        trueup.evaluate(y_true, y_pred, **options)  # the checks of bad input, before it is stored
+    stem = f"{PREFIX_OF_FILES}{name}{'' if step is None else f'_step{step}'}"
+    _check(y_true, y_pred, options, stem)
     place = Place(
         prefix=prefix,
         step=step or 0,
@@ -81,8 +85,26 @@ def log_predictions(
         dataset_name=None if dataset is None else dataset.name,
         dataset_digest=None if dataset is None else dataset.digest,
     )
-    table = write_call(y_true, y_pred, place, **options)
-    stem = f"{PREFIX_OF_FILES}{name}{'' if step is None else f'_step{step}'}"
     writer = RunWriter(run_id=run_id, client=client)
+    try:
+        table = write_call(y_true, y_pred, place, **options)
+    except InvalidInputError:
+        raise
+    except Exception as failure:  # a column that Arrow has no type for
+        writer.skip(stem, describe(failure))
+        return None
     written = writer.log_table(lambda: table, f"{stem}.parquet", stem)
     return f"{ARTIFACT_FOLDER}/{stem}.parquet" if written else None
+
+
+def _check(y_true: Any, y_pred: Any, options: Mapping[str, Any], stem: str) -> None:
+    """Refuse bad input before it is stored; rows that can't be evaluated are stored."""
+    signature(trueup.evaluate).bind(y_true, y_pred, **options)
+    try:
+        trueup.evaluate(y_true, y_pred, **options)
+    except InvalidInputError:
+        raise
+    except UndefinedMetricError:
+        return
+    except Exception as failure:  # a failure of ours
+        warn(f"the rows of {stem} could not be evaluated: {describe(failure)}")

@@ -59,23 +59,25 @@ def log_study(
     -------
     str
         Id of the run of the study. A study that the experiment holds already is completed: it gets
-        the configurations that it lacks.
+        the configurations and the seeds that it lacks.
 
     Notes
     -----
     A configuration has ``K`` and ``calibrated_K`` with the seed index as step, their mean over
     seeds as ``K_mean``, and ``K_std``, ``K_low``, ``K_high``, ``n_seeds``. Where ``train`` returned
-    numbers there is ``K`` alone. The run of the study has the selected mean, ``_optimistic`` (what
-    Optuna calls the best value) and ``_confirmed`` with its interval.
+    numbers there is ``K`` alone, called ``value``. The run of the study has the selected mean,
+    ``_optimistic`` (what Optuna calls the best value) and ``_confirmed`` with its interval.
     """
     client = client or MlflowClient()
     experiment_id = _experiment(client, experiment_name)
     key = metric_key(report.loss, prefix)
     parent = _parent(client, experiment_id, report.name)
-    done = _logged_trials(client, experiment_id, parent)
+    known = _logged_trials(client, experiment_id, parent)
     for row in report.rows:
-        if str(row.number) not in done:
-            _log_configuration(client, (experiment_id, parent), row, key, nested_seeds)
+        run_id, n_logged = known.get(str(row.number), (None, 0))
+        if run_id is None:
+            run_id = _begin_configuration(client, (experiment_id, parent), row)
+        _log_seeds(client, (experiment_id, run_id), row, key, n_logged, nested_seeds)
     RunWriter(parent, client).log(study_items(report, key, confirmation))
     client.log_text(parent, json.dumps(report.best.trial.params, indent=2), "trueup/selected.json")
     client.set_terminated(parent)
@@ -153,43 +155,51 @@ def _create(client: MlflowClient, experiment_id: str, tags: Mapping[str, str]) -
     return str(run.info.run_id)
 
 
-def _logged_trials(client: MlflowClient, experiment_id: str, parent: str) -> set[str]:
-    found, token = set[str](), None
+def _logged_trials(
+    client: MlflowClient, experiment_id: str, parent: str
+) -> dict[str, tuple[str, int]]:
+    """Return run and number of logged seeds of each configuration whose logging was finished."""
+    found: dict[str, tuple[str, int]] = {}
+    token = None
     query = f"tags.`{MLFLOW_PARENT_RUN_ID}` = '{parent}' and attributes.status = 'FINISHED'"
     while True:
         page = client.search_runs([experiment_id], query, page_token=token)
-        found |= {run.data.tags[TRIAL_TAG] for run in page if TRIAL_TAG in run.data.tags}
+        for run in page:
+            if TRIAL_TAG in run.data.tags:
+                n_seeds = int(run.data.metrics.get("n_seeds", 0))
+                found[run.data.tags[TRIAL_TAG]] = str(run.info.run_id), n_seeds
         token = page.token
         if not token:
             return found
 
 
-def _log_configuration(
-    client: MlflowClient,
-    home: tuple[str, str],
-    row: Any,
-    key: str,
-    nested_seeds: bool,
-) -> None:
+def _begin_configuration(client: MlflowClient, home: tuple[str, str], row: Any) -> str:
     experiment_id, parent = home
     tags = {
         MLFLOW_PARENT_RUN_ID: parent,
         MLFLOW_RUN_NAME: f"trial {row.number}",
         TRIAL_TAG: str(row.number),
-        STATUS_TAG: "finished"
-        if row.eliminated_by is None
-        else f"eliminated by {row.eliminated_by}",
     }
     run_id = _create(client, experiment_id, tags)
     for name, value in row.params.items():
         client.log_param(run_id, name, value)
+    return run_id
+
+
+def _log_seeds(
+    client: MlflowClient, home: tuple[str, str], row: Any, key: str, n_logged: int, nested: bool
+) -> None:
+    """Log what came after the seeds that were logged before, and the summary anew."""
+    _, run_id = home
     per_seed, summary = configuration_items(row.records, key)
     writer = RunWriter(run_id, client)
-    for step, items in enumerate(per_seed):
+    for step, items in list(enumerate(per_seed))[n_logged:]:
         writer.log(LogItems(key, items.metrics), Point(step=step))
     writer.log(summary)
-    if nested_seeds:
-        for seed_run in _nested(client, (experiment_id, run_id), row.records, per_seed):
+    out = row.eliminated_by
+    client.set_tag(run_id, STATUS_TAG, "finished" if out is None else f"eliminated by {out}")
+    if nested:
+        for seed_run in _nested(client, home, row.records[n_logged:], per_seed[n_logged:]):
             client.set_terminated(seed_run)
         client.set_tag(run_id, ROLE_TAG, SEED_PARENT_ROLE)
     client.set_terminated(run_id)

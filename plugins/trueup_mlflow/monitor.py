@@ -6,14 +6,12 @@ batch. No estimate sees a change of the target given the features; :func:`realiz
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import mlflow
-import numpy as np
 import pandas as pd
 from mlflow.tracking import MlflowClient
 
@@ -27,6 +25,7 @@ from trueup_mlflow.check_registry import (
     train_check,
 )
 from trueup_mlflow.items import ROLE_TAG
+from trueup_mlflow.monitor_compare import ModelComparison, decide
 from trueup_mlflow.monitor_items import (
     ESTIMATED,
     MODEL_TAG,
@@ -39,9 +38,10 @@ from trueup_mlflow.monitor_items import (
 )
 from trueup_mlflow.monitor_report import Coverage, render_report
 from trueup_mlflow.monitor_store import PREDICTION, ROW_ID, MonitorStore, records_of
+from trueup_mlflow.monitor_tables import digest_of, late_labels, read_table, row_ids
 from trueup_mlflow.registered_model import LoadedModel, resolve
 
-__all__ = ["estimate", "init", "realize", "records", "report", "status"]
+__all__ = ["compare", "estimate", "init", "realize", "records", "report", "status"]
 
 
 def init(
@@ -82,7 +82,9 @@ def init(
     table = read_table(reference)
     schema = describe_reference(table, target, row_id)
     check = train_check(LoadedModel.load(version.uri), table, schema, reference_is)
-    return register_check(check, version, client)
+    uri = register_check(check, version, client)
+    MonitorStore(version, client).run()  # before two processes could both find that it is missing
+    return uri
 
 
 def estimate(model_uri: str, batch: Any, *, at: str | datetime | None = None) -> MSEEstimate:
@@ -113,8 +115,8 @@ def estimate(model_uri: str, batch: Any, *, at: str | datetime | None = None) ->
     table = read_table(batch)
     features = check.schema.features_of(table)
     prediction = LoadedModel.load(version.uri).predict(features, binary=check.schema.binary)
-    ids = _row_ids(table, check.schema.row_id)
-    digest = _digest(features, prediction, ids)
+    ids = row_ids(table, check.schema.row_id)
+    digest = digest_of(features, prediction, ids)
     result = check.consensus.estimate(features, prediction)
     store = MonitorStore(version, client)
     known = {record.digest: record for record in store.records()}
@@ -134,6 +136,42 @@ def estimate(model_uri: str, batch: Any, *, at: str | datetime | None = None) ->
     store.log(record, estimate_metrics(result, one_step))
     store.write(record.mark(logged=True))
     return result
+
+
+def compare(
+    champion: str, challenger: str, batch: Any, *, at: str | datetime | None = None
+) -> ModelComparison:
+    """Estimate the error of two models on the same batch, log both, and decide over all batches.
+
+    Parameters
+    ----------
+    champion, challenger : str
+        As ``model_uri`` in :func:`estimate`.
+    batch : data frame or path of a parquet or CSV file
+        Rows with the features of both.
+    at : str or datetime, optional
+        Time of the batch; now by default.
+
+    Returns
+    -------
+    ModelComparison
+        Its verdict is "inconclusive" unless the batches that both models have say otherwise.
+
+    Raises
+    ------
+    InvalidInputError
+        As :func:`estimate`, or if both are the same version.
+    """
+    client = MlflowClient()
+    first, second = resolve(champion, client).uri, resolve(challenger, client).uri
+    if first == second:
+        raise InvalidInputError(
+            f"challenger must be another version than the champion; got {first!r} twice. "
+            "Check the aliases."
+        )
+    table, moment = read_table(batch), datetime.now(UTC) if at is None else at
+    on_batch = [estimate(uri, table, at=moment) for uri in (first, second)]
+    return decide(on_batch[0], on_batch[1], records(first), records(second))
 
 
 def realize(model_uri: str, labelled: Any) -> Coverage:
@@ -159,7 +197,7 @@ def realize(model_uri: str, labelled: Any) -> Coverage:
     client = MlflowClient()
     version = resolve(model_uri, client)
     schema = load_check(version).schema
-    labels = _labels(read_table(labelled), schema.row_id, schema.target)
+    labels = late_labels(read_table(labelled), schema.row_id, schema.target)
     store = MonitorStore(version, client)
     for record in store.records():
         if record.realized is not None or not record.logged:
@@ -179,7 +217,7 @@ def records(model_uri: str) -> list[BatchRecord]:
     return MonitorStore(resolve(model_uri, client), client).records()
 
 
-def report(model_uri: str, path: str | Path) -> Path:
+def report(model_uri: str, path: str | Path, *, thresholds: Sequence[float] = ()) -> Path:
     """Write one self-contained HTML page about a version, and log it to the monitor run.
 
     Parameters
@@ -188,6 +226,8 @@ def report(model_uri: str, path: str | Path) -> Path:
         As in :func:`estimate`.
     path : str or path
         File to write.
+    thresholds : sequence of float, default ()
+        Errors that are drawn as lines.
 
     Returns
     -------
@@ -198,7 +238,7 @@ def report(model_uri: str, path: str | Path) -> Path:
     version = resolve(model_uri, client)
     store = MonitorStore(version, client)
     page = Path(path)
-    page.write_text(render_report(version.uri, store.records()), encoding="utf-8")
+    page.write_text(render_report(version.uri, store.records(), thresholds), encoding="utf-8")
     client.log_artifact(store.run().info.run_id, str(page), "trueup")
     return page
 
@@ -225,64 +265,3 @@ def status() -> list[Mapping[str, Any]]:
         }
         for run in runs
     ]
-
-
-def read_table(source: Any) -> pd.DataFrame:
-    """Return a data frame as it is, or read a parquet or CSV file.
-
-    Raises
-    ------
-    InvalidInputError
-        If the file is of another kind or cannot be read.
-    """
-    if isinstance(source, pd.DataFrame):
-        return source
-    path = Path(source)
-    if path.suffix not in (".parquet", ".csv", ".gz"):
-        raise InvalidInputError(
-            f"file must end in .parquet, .csv or .csv.gz; got {path.name!r}. Convert it."
-        )
-    try:
-        return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
-    except (OSError, ValueError) as failure:
-        raise InvalidInputError(
-            f"file must be readable; got {str(path)!r}: {failure}. Check the path."
-        ) from failure
-
-
-def _row_ids(table: pd.DataFrame, column: str | None) -> pd.Series:
-    if column is None:
-        return pd.Series(np.arange(len(table)))
-    if column not in table:
-        raise InvalidInputError(
-            f"batch must have the row id column {column!r}; got {list(table.columns)}. Add it."
-        )
-    return table[column].reset_index(drop=True)
-
-
-def _labels(table: pd.DataFrame, row_id: str | None, target: str) -> pd.DataFrame:
-    if row_id is None:
-        raise InvalidInputError(
-            "row_id must have been given to init to join labels; got None. Run init with row_id."
-        )
-    missing = [name for name in (row_id, target) if name not in table]
-    if missing:
-        raise InvalidInputError(
-            f"labelled must have the columns {row_id!r} and {target!r}; got none of {missing}. "
-            "Add them."
-        )
-    labels = table[[row_id, target]].set_axis([ROW_ID, "label"], axis=1).dropna()
-    repeated = labels[ROW_ID].duplicated()
-    if repeated.any():
-        raise InvalidInputError(
-            f"labelled must have one label for each row id; got two for "
-            f"{labels[ROW_ID][repeated].iloc[0]!r}. Drop the repeats."
-        )
-    return labels
-
-
-def _digest(features: pd.DataFrame, prediction: np.ndarray[Any, Any], ids: pd.Series) -> str:
-    hashed = pd.util.hash_pandas_object(
-        features.reset_index(drop=True).assign(_id=ids, _prediction=prediction), index=False
-    )
-    return hashlib.blake2b(hashed.to_numpy().tobytes(), digest_size=8).hexdigest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +15,8 @@ from trueup.errors import InvalidInputError, TrueupError
 from trueup.monitoring import MSEEstimate
 from trueup_mlflow import monitor
 from trueup_mlflow.check_registry import ReferenceKind
-from trueup_mlflow.monitor_items import CHECK_URI_TAG
+from trueup_mlflow.monitor_items import CHECK_URI_TAG, timestamp_of
+from trueup_mlflow.monitor_tables import read_table
 
 Period = Literal["day", "week", "month"]
 
@@ -49,7 +50,7 @@ def estimate_periods(
     InvalidInputError
         If the column is missing or holds something else than dates.
     """
-    rows = monitor.read_table(table)
+    rows = read_table(table)
     if time_column not in rows:
         raise InvalidInputError(
             f"time_column must be a column of the batch; got {time_column!r}. Check the spelling."
@@ -65,6 +66,44 @@ def estimate_periods(
     for label, part in rows.groupby(times.dt.to_period(_FREQUENCY[period])):
         end = label.end_time.to_pydatetime(warn=False)
         found.append((str(label), monitor.estimate(model_uri, part, at=end)))
+    return found
+
+
+def estimate_chunks(
+    model_uri: str, table: Any, *, rows: int, at: str | datetime | None = None
+) -> list[tuple[str, MSEEstimate]]:
+    """Estimate and log each run of consecutive rows of a table as a batch of its own.
+
+    Parameters
+    ----------
+    model_uri : str
+        As in :func:`trueup_mlflow.monitor.estimate`.
+    table : data frame or path of a parquet or CSV file
+        Rows in the order in which they came.
+    rows : int
+        Rows of a batch; the last one may have fewer.
+    at : str or datetime, optional
+        Time of the first batch, now by default; each further one is a second later.
+
+    Returns
+    -------
+    list of (str, MSEEstimate)
+        The first and last row, counted from 0, and the estimate.
+
+    Raises
+    ------
+    InvalidInputError
+        If ``rows`` is below 1.
+    """
+    if rows < 1:
+        raise InvalidInputError(f"rows must be at least 1; got {rows}. Give the size of a batch.")
+    whole = read_table(table)
+    start = datetime.fromtimestamp(timestamp_of(at, "00000000") / 1000.0, UTC)
+    found = []
+    for number, first in enumerate(range(0, len(whole), rows)):
+        part, moment = whole.iloc[first : first + rows], start + timedelta(seconds=number)
+        estimate = monitor.estimate(model_uri, part, at=moment)
+        found.append((f"{first}-{first + len(part) - 1}", estimate))
     return found
 
 

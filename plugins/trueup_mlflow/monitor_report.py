@@ -48,7 +48,9 @@ class Coverage:
         return cls(inside, len(realized), float(interval.low), float(interval.high))
 
 
-def render_report(model_uri: str, records: Sequence[BatchRecord]) -> str:
+def render_report(
+    model_uri: str, records: Sequence[BatchRecord], thresholds: Sequence[float] = ()
+) -> str:
     """Return the page: figure, coverage, and each batch with its flags and what moved."""
     coverage = Coverage.of(records)
     counted = (
@@ -65,7 +67,8 @@ def render_report(model_uri: str, records: Sequence[BatchRecord]) -> str:
     )
     return (
         f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{escape(model_uri)}</title>"
-        f"<style>{_STYLE}</style><h1>{escape(model_uri)}</h1>{_figure(records)}<p>{counted}</p>"
+        f"<style>{_STYLE}</style><h1>{escape(model_uri)}</h1>"
+        f"{_figure(records, thresholds)}<p>{counted}</p>"
         f"<table><tr>{head}</tr>{rows}</table>"
         "<p>Estimates use features and predictions only: none can see a change of the target given "
         "the features.</p></html>\n"
@@ -84,7 +87,7 @@ def _row(record: BatchRecord) -> str:
     )
 
 
-def _figure(records: Sequence[BatchRecord]) -> str:
+def _figure(records: Sequence[BatchRecord], thresholds: Sequence[float]) -> str:
     """Return the series as inline SVG; drawn without pyplot, so no backend is touched."""
     from matplotlib.figure import Figure
 
@@ -103,6 +106,8 @@ def _figure(records: Sequence[BatchRecord]) -> str:
     doubtful = np.array([not record.estimate["trusted"] for record in records])
     if doubtful.any():
         axes.plot(times[doubtful], mse[doubtful], "rs", label="not to be trusted")
+    for threshold in thresholds:
+        axes.axhline(threshold, color="#b00020", ls="--", label=f"threshold {threshold:g}")
     axes.set_ylabel("mean squared error")
     axes.set_ylim(bottom=0.0)
     axes.legend()

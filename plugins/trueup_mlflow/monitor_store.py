@@ -48,17 +48,30 @@ class MonitorStore:
         self._client = client
 
     def run(self) -> Run:
-        """Return the monitor run, which is created when it is first asked for."""
+        """Return the monitor run, which is created when it is first asked for.
+
+        Of two that were created at the same moment the older one counts.
+        """
         experiment = experiment_of(self._version.name, self._client)
+        found = self._oldest(experiment)
+        if found is None:
+            self._create(experiment)
+            found = self._oldest(experiment)
+        if found is None:
+            raise MlflowException(f"the monitor run of {self._version.uri} was deleted")
+        return found
+
+    def _oldest(self, experiment: str) -> Run | None:
         found = self._client.search_runs(
             [experiment],
             f"tags.`{ROLE_TAG}` = '{MONITOR_ROLE}' and "
             f"tags.`{VERSION_OF_MODEL_TAG}` = '{self._version.version}'",
-            order_by=["attributes.start_time ASC"],
+            order_by=["attributes.start_time ASC", "attributes.run_id ASC"],
             max_results=1,
         )
-        if found:
-            return found[0]
+        return found[0] if found else None
+
+    def _create(self, experiment: str) -> None:
         run = self._client.create_run(
             experiment,
             run_name=f"monitor version {self._version.version}",
@@ -70,7 +83,6 @@ class MonitorStore:
             },
         )
         self._client.set_terminated(run.info.run_id)
-        return run
 
     def records(self) -> list[BatchRecord]:
         """Return the batches in the order of their time."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
-from trueup.inputs import column
+from trueup.inputs import as_array, column
 from trueup.split_text import parse_split
 from trueup.splits import CrossFit, Split
 
@@ -25,6 +25,7 @@ _FORMAT = 1
 _ROW_COLUMNS = ("row_id", "times", "sample_weight")
 _FIELD = "field."
 _DEFAULT_SPLIT = CrossFit()
+_LONG_UNITS = ("Y", "M", "W", "D", "h", "m")
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,8 @@ def write_call(
         "split": _split_text(split),
         "labels": None if labels is None else np.asarray(labels).tolist(),
         "place": asdict(place),
+        # Arrow and parquet know fewer units of time than numpy, and a period is a number of units.
+        "times": {name: str(c.dtype) for name, c in columns.items() if c.dtype.kind in "mM"},
     }
     table = pa.table({name: _arrow(values) for name, values in columns.items()})
     return table.replace_schema_metadata({_METADATA_KEY: json.dumps(options).encode()})
@@ -121,18 +124,21 @@ def read_call(table: pa.Table) -> StoredCall:
             f"table must hold predictions of format {_FORMAT}; got {options.get('format')}. "
             "Log them with trueup_mlflow.log_predictions."
         )
-    names = table.column_names
+    names, times = table.column_names, options.get("times", {})
+
+    def column_of(name: str) -> NDArray[Any]:
+        values = _numpy(table, name)
+        return values.astype(times[name]) if name in times else values
+
     arguments = {
-        "y_true": _numpy(table, "y_true"),
+        "y_true": column_of("y_true"),
         **_prediction(table),
         "loss": options["loss"],
         "split": parse_split(options["split"]),
         "labels": options["labels"],
-        **{name: _numpy(table, name) for name in _ROW_COLUMNS if name in names},
+        **{name: column_of(name) for name in _ROW_COLUMNS if name in names},
         "fields": {
-            name.removeprefix(_FIELD): _numpy(table, name)
-            for name in names
-            if name.startswith(_FIELD)
+            name.removeprefix(_FIELD): column_of(name) for name in names if name.startswith(_FIELD)
         }
         or None,
     }
@@ -140,9 +146,7 @@ def read_call(table: pa.Table) -> StoredCall:
 
 
 def _prediction_columns(name: str, values: Any) -> dict[str, NDArray[Any]]:
-    if hasattr(values, "detach"):  # a torch tensor, perhaps on a GPU or with a gradient
-        values = values.detach().cpu()
-    array = np.asarray(values)
+    array = as_array(values, name)
     if array.ndim == 1:
         return {name: array}
     return {f"{name}_{index}": array[:, index] for index in range(array.shape[1])}
@@ -163,7 +167,9 @@ def _arrow(values: NDArray[Any]) -> pa.Array:
             return pa.array(values, from_pandas=True)
         except pa.ArrowException:  # levels of several types: their text tells them apart as well
             return pa.array([None if v is None or v != v else str(v) for v in values], pa.string())
-    return pa.array(values)
+    if values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] in _LONG_UNITS:
+        values = values.astype(f"{values.dtype.kind}8[s]")
+    return pa.array(values.astype(values.dtype.newbyteorder("="), copy=False))
 
 
 def _numpy(table: pa.Table, name: str) -> NDArray[Any]:

@@ -11,8 +11,10 @@ from mlflow.tracking import MlflowClient
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
 
 from trueup_mlflow.items import (
+    COUNT_KEY,
     ROLE_TAG,
     SEED_PARENT_ROLE,
+    SPREAD_ENDS,
     LogItems,
     calibrated_key,
     figure_file,
@@ -61,13 +63,26 @@ def log_seed_summary(parent_run_id: str, *, client: MlflowClient | None = None) 
 
 
 def summary_items(metrics_of_seeds: Sequence[Mapping[str, float]]) -> LogItems:
-    """Return what a parent gains from the metrics of its seeds; nothing for no seeds."""
+    """Return what a parent gains from the metrics of its seeds; nothing for no seeds.
+
+    A metric of the seeds whose key is that of a summary, such as ``loss_std`` beside ``loss``, is
+    skipped.
+    """
     shared = set.intersection(*map(set, metrics_of_seeds)) if metrics_of_seeds else set()
     merged: dict[str, float] = {}
-    for key in sorted(shared):
-        if not key.startswith("system/"):
-            merged |= seed_items(key, [metrics[key] for metrics in metrics_of_seeds]).metrics
-    return LogItems("seeds", merged)
+    skipped: dict[str, str] = {}
+    taken = {COUNT_KEY}
+    for key in sorted(shared, key=lambda key: (len(key), key)):  # K comes before K_std
+        if key.startswith("system/"):
+            continue
+        if key in taken:
+            skipped[key] = "on the parent this key is that of a summary over seeds"
+            continue
+        items = seed_items(key, [metrics[key] for metrics in metrics_of_seeds])
+        taken |= {key + end for end in SPREAD_ENDS}
+        merged |= items.metrics
+        skipped |= items.skipped
+    return LogItems("seeds", merged, skipped=skipped)
 
 
 def _log_figures(

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trueup_optuna.confirmation import Confirmation as Confirmation
     from trueup_optuna.confirmation import confirm as confirm
-    from trueup_optuna.final_race import RaceTable as RaceTable
     from trueup_optuna.final_race import finals as finals
     from trueup_optuna.heartbeat import recover_stale as recover_stale
     from trueup_optuna.journal import open_journal as open_journal
     from trueup_optuna.objective import SeedObjective as SeedObjective
     from trueup_optuna.pruner import SeedRacePruner as SeedRacePruner
+    from trueup_optuna.race_table import RaceTable as RaceTable
     from trueup_optuna.reporting import StudyReport as StudyReport
     from trueup_optuna.reporting import report_study as report_study
     from trueup_optuna.seeds import SeedList as SeedList
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _HOME = {
     "BestConfig": "trueup_optuna.selection",
     "Confirmation": "trueup_optuna.confirmation",
-    "RaceTable": "trueup_optuna.final_race",
+    "RaceTable": "trueup_optuna.race_table",
     "SeedList": "trueup_optuna.seeds",
     "SeedObjective": "trueup_optuna.objective",
     "SeedRacePruner": "trueup_optuna.pruner",

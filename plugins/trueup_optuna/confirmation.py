@@ -172,12 +172,18 @@ def _rival(table: Standings, best: int, against: Against | None) -> dict[str, An
                 "Pass one of its numbers or a mapping of parameters."
             )
         return dict(table.trials[table.numbers.index(against)].params)
+    return _runner_up(table, best)
+
+
+def _runner_up(table: Standings, best: int) -> dict[str, Any] | None:
+    """Return the best other parameters: of a contender, or else of an eliminated configuration."""
     score = table.means + table.standard_errors
-    score[best] = np.inf
-    runner_up = int(np.where(table.contenders, score, np.inf).argmin())
-    if not np.isfinite(score[runner_up]) or runner_up == best:
-        return None
-    return dict(table.trials[runner_up].params)
+    chosen = table.trials[best].params
+    for index in np.lexsort((score, ~table.contenders)):
+        params = table.trials[index].params
+        if table.n_seeds[index] > 0 and params != chosen:  # a small space repeats parameters
+            return dict(params)
+    return None
 
 
 def _student_interval(values: FloatArray, level: float) -> tuple[float, float]:

@@ -33,12 +33,19 @@ def pin(study: optuna.Study, facts: Mapping[str, Any]) -> None:
         if key not in known:
             study.set_user_attr(key, value)
         elif known[key] != value:
-            name = key.removeprefix("trueup:")
+            name, begun, given = _difference(key, known[key], value)
             raise StateMismatchError(
                 f"{name} must be what the study {study.study_name!r} was begun with, "
-                f"{known[key]!r}; got {value!r}. "
-                f"Resume with the same {name} or begin another study."
+                f"{begun!r}; got {given!r}. Resume with the same {name} or begin another study."
             )
+
+
+def _difference(key: str, begun: Any, given: Any) -> tuple[str, Any, Any]:
+    """Return the name and both values of what differs: of a rule, its first such argument."""
+    if key != RULE:
+        return key.removeprefix("trueup:"), begun, given
+    name = next(name for name in given if begun.get(name) != given[name])
+    return name, begun.get(name), given[name]
 
 
 class PinnedStudies:
@@ -70,6 +77,21 @@ def single_objective(study: optuna.Study) -> None:
         raise InvalidInputError(
             f"study must have a single objective; got {len(study.directions)} directions. "
             "A seed race needs one number per seed: create the study with direction=..."
+        )
+
+
+def check_direction(study: optuna.Study) -> None:
+    """Refuse to maximise a loss.
+
+    Raises
+    ------
+    InvalidInputError
+        If the study maximises.
+    """
+    if sign(study) < 0.0:
+        raise InvalidInputError(
+            "direction must be 'minimize' for a loss, which is lower where a model is better; got "
+            "'maximize'. Create another study, or let train return a number to maximize."
         )
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
 from threading import Event
 from typing import Any
 
 import numpy as np
 import optuna
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FixedTrial, FrozenTrial, TrialState, create_trial
 
 from trueup.errors import InvalidInputError
@@ -24,6 +25,10 @@ from trueup.splits import Split
 from trueup_optuna.allocation import next_training
 from trueup_optuna.facts import rule_of, seeds_of, single_objective
 from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, fail_stale
+from trueup_optuna.race_table import RaceRow as RaceRow
+from trueup_optuna.race_table import RaceTable, claim_of
+from trueup_optuna.race_table import count_finals as count_finals
+from trueup_optuna.race_table import race_table as race_table
 from trueup_optuna.records import BEAT, SeedRecord
 from trueup_optuna.scoring import RowCheck, SeedScorer, Train, scorer_of
 from trueup_optuna.standings import (
@@ -32,60 +37,10 @@ from trueup_optuna.standings import (
     RECORD,
     SEED_INDEX,
     Standings,
-    companion,
     standings,
 )
 
 _POLL = 0.2
-
-
-@dataclass(frozen=True)
-class RaceRow:
-    """One configuration at the end of the race.
-
-    Attributes
-    ----------
-    number : int
-        Number of its trial in the study.
-    params : dict
-        Its parameters.
-    mean, standard_error : float
-        Over its seeds, in units of the metric.
-    n_seeds : int
-        Seeds of search and finals.
-    eliminated_by : int or None
-        Number of the trial that eliminated it.
-    records : tuple of SeedRecord
-        The result of each seed, in order.
-    """
-
-    number: int
-    params: dict[str, Any]
-    mean: float
-    standard_error: float
-    n_seeds: int
-    eliminated_by: int | None
-    records: tuple[SeedRecord, ...] = ()
-
-
-@dataclass(frozen=True)
-class RaceTable:
-    """Result of the finals.
-
-    Attributes
-    ----------
-    rows : tuple of RaceRow
-        Survivors first, best first.
-    selected : int
-        Number of the selected trial.
-    search_trainings, final_trainings : int
-        Finished trainings of search and finals.
-    """
-
-    rows: tuple[RaceRow, ...]
-    selected: int
-    search_trainings: int
-    final_trainings: int
 
 
 def finals(
@@ -175,6 +130,9 @@ class _FinalRace:
 
     def run(self, budget: int, workers: int) -> None:
         stop = Event()
+        if workers == 1:
+            self._work(budget, stop)  # in the caller's thread, where an interrupt stops it at once
+            return
         with ThreadPoolExecutor(workers) as pool:
             try:
                 for done in [pool.submit(self._work, budget, stop) for _ in range(workers)]:
@@ -213,7 +171,7 @@ class _FinalRace:
         claimed: dict[tuple[int, int], int] = {}
         for trial in self.companion.get_trials(deepcopy=False):
             if trial.state != TrialState.FAIL:
-                claimed.setdefault(_key(trial), trial.number)
+                claimed.setdefault(claim_of(trial), trial.number)
         return claimed
 
     def _next(
@@ -241,25 +199,30 @@ class _FinalRace:
         """Say whether the trial is the first to claim its seed, within the budget."""
         claimed = self._claimed()
         before = sum(number < trial.number for number in claimed.values())
-        return claimed[_key(trial)] == trial.number and before < budget
+        return claimed[claim_of(trial)] == trial.number and before < budget
 
     def _params(self, number: int) -> dict[str, Any]:
         trials = self.study.get_trials(deepcopy=False)
         return dict(next(trial.params for trial in trials if trial.number == number))
 
     def _train(self, trial: FrozenTrial) -> None:
-        number, index = _key(trial)
+        number, index = claim_of(trial)
         fixed = FixedTrial(self._params(number), number=number)
         try:
             with beating(self._storage, trial._trial_id, self.heartbeat):
                 record = self.score(fixed, self.seeds[index])
             self._check_rows(self.study, index, record)
         except BaseException:
-            self._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+            with suppress(UpdateFinishedTrialError):
+                self._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
             raise
+        with suppress(UpdateFinishedTrialError):  # counted as dead: the seed is somebody else's
+            self._keep(trial, record)
+            self._eliminate(number)
+
+    def _keep(self, trial: FrozenTrial, record: SeedRecord) -> None:
         self._storage.set_trial_user_attr(trial._trial_id, RECORD, record.to_attribute())
         self._storage.set_trial_state_values(trial._trial_id, TrialState.COMPLETE, [record.value])
-        self._eliminate(number)
 
     def _eliminate(self, number: int) -> None:
         """Let the configuration that has a new seed meet all others again."""
@@ -282,44 +245,3 @@ class _FinalRace:
 
     def table(self) -> RaceTable:
         return race_table(self.study)
-
-
-def _key(trial: FrozenTrial) -> tuple[int, int]:
-    return trial.user_attrs[CONFIG], trial.user_attrs[SEED_INDEX]
-
-
-def race_table(study: optuna.Study) -> RaceTable:
-    """Return all configurations of a study, survivors first."""
-    table = standings(study)
-    final_trainings = count_finals(study)
-    score = table.means + table.standard_errors
-    order = np.lexsort((score, ~table.contenders))
-    rows = tuple(_row(table, int(index)) for index in order if table.n_seeds[index] > 0)
-    return RaceTable(
-        rows,
-        selected=table.numbers[table.best()],
-        search_trainings=int(table.n_seeds.sum()) - final_trainings,
-        final_trainings=final_trainings,
-    )
-
-
-def _row(table: Standings, index: int) -> RaceRow:
-    trial = table.trials[index]
-    out = table.eliminations.get(trial.number)
-    return RaceRow(
-        trial.number,
-        dict(trial.params),
-        float(table.sign * table.means[index]),
-        float(table.standard_errors[index]),
-        int(table.n_seeds[index]),
-        None if out is None else out.by,
-        table.records[index],
-    )
-
-
-def count_finals(study: optuna.Study) -> int:
-    """Return the number of finished trainings in the finals of a study."""
-    race = companion(study, "finals")
-    if race is None:
-        return 0
-    return len({_key(t) for t in race.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))})

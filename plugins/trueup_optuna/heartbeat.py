@@ -6,18 +6,21 @@ last beat, so it works on every storage, the journal file included.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from threading import Event, Thread
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import optuna
-from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import BaseStorage, InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from trueup.errors import InvalidInputError
 from trueup_optuna.records import BEAT, RETRY_OF, STATUS, root_number
 
 INTERVAL = 30.0
@@ -31,6 +34,24 @@ ABANDONED = "abandoned"
 _DUPLICATE = "duplicate"
 _ABANDONED_AT = "trueup:abandoned_at"
 
+_OWN: WeakKeyDictionary[BaseStorage, set[tuple[int, int]]] = WeakKeyDictionary()
+"""Process and trial id of what trains in this process: alive, however old its last beat is."""
+
+
+def check_liveness(heartbeat: float, grace: float) -> None:
+    """Refuse beats that can't show that a worker lives.
+
+    Raises
+    ------
+    InvalidInputError
+        Unless ``0 < heartbeat < grace``.
+    """
+    if not 0.0 < heartbeat < grace:
+        raise InvalidInputError(
+            f"heartbeat must be above 0 and below grace; got heartbeat {heartbeat!r} and grace "
+            f"{grace!r}. Give seconds, such as 30 and 120."
+        )
+
 
 @contextmanager
 def beating(storage: BaseStorage, trial_id: int, interval: float = INTERVAL) -> Iterator[None]:
@@ -41,15 +62,18 @@ def beating(storage: BaseStorage, trial_id: int, interval: float = INTERVAL) -> 
     if isinstance(storage, InMemoryStorage):
         yield
         return
-    stop = Event()
+    stop, own = Event(), (os.getpid(), trial_id)
     thread = Thread(target=_beat, args=(storage, trial_id, interval, stop), daemon=True)
     thread.start()
+    _OWN.setdefault(storage, set()).add(own)
     try:
         yield
     except KeyboardInterrupt:
-        _abandon(storage, trial_id, at=0.0)
+        with suppress(UpdateFinishedTrialError):
+            _abandon(storage, trial_id, at=0.0)
         raise
     finally:
+        _OWN[storage].discard(own)
         stop.set()
         thread.join()
 
@@ -62,8 +86,8 @@ def _beat(storage: BaseStorage, trial_id: int, interval: float, stop: Event) -> 
             storage.set_trial_user_attr(trial_id, BEAT, time.time())
         except UpdateFinishedTrialError:
             return
-        except StorageInternalError:
-            continue  # a database that is away for a moment: the next beat will do
+        except Exception:  # whatever a storage raises that is away for a moment
+            continue  # the next beat will do; the training itself finds a lasting failure
 
 
 def _abandon(storage: BaseStorage, trial_id: int, at: float) -> None:
@@ -103,7 +127,9 @@ def recover_stale(study: optuna.Study, grace: float = GRACE) -> tuple[int, ...]:
 def fail_stale(study: optuna.Study, grace: float = GRACE) -> list[FrozenTrial]:
     """Fail the trials whose worker died and return those that this call was the first to fail."""
     running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-    return [trial for trial in running if _age(trial) > grace and _fail(study, trial)]
+    own = {trial_id for process, trial_id in _OWN.get(study._storage, ()) if process == os.getpid()}
+    others = [trial for trial in running if trial._trial_id not in own]
+    return [trial for trial in others if _age(trial) > grace and _fail(study, trial)]
 
 
 def _age(trial: FrozenTrial) -> float:

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from typing import Any
+from weakref import WeakSet
 
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
@@ -44,7 +45,26 @@ def open_journal(path: str | os.PathLike[str]) -> JournalStorage:
     name = os.fspath(path)
     if sys.platform == "win32":
         return JournalStorage(JournalFileBackend(name, JournalFileOpenLock(name)))
-    return JournalStorage(_LocalJournal(name))
+    storage = JournalStorage(_LocalJournal(name))
+    _OPEN.add(storage)
+    return storage
+
+
+_OPEN: WeakSet[JournalStorage] = WeakSet()
+
+
+def _rename_after_fork() -> None:
+    """Give each open journal the name of another worker, as unpickling does.
+
+    A worker is told by a random name and its thread, and both survive a fork: parent and child
+    would take each other's trials for their own.
+    """
+    for storage in list(_OPEN):
+        storage.__setstate__(storage.__getstate__())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_rename_after_fork)
 
 
 class _LocalJournal(JournalFileBackend):

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 import optuna
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
-from trueup.errors import InvalidInputError, StateMismatchError
+from trueup.errors import InvalidInputError, StateMismatchError, TrueupWarning
 from trueup.losses import Loss
 from trueup.splits import CrossFit, Split
 from trueup_optuna.epochs import EpochTrial, epoch_study
-from trueup_optuna.facts import RULE, SEEDS, PinnedStudies, pin, seeds_fact, single_objective
-from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, recover_stale
+from trueup_optuna.facts import (
+    RULE,
+    SEEDS,
+    PinnedStudies,
+    check_direction,
+    pin,
+    seeds_fact,
+    single_objective,
+)
+from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, check_liveness, recover_stale
 from trueup_optuna.pruner import SeedRacePruner
 from trueup_optuna.records import STATUS, STOPPED_IN_EPOCH, SeedRecord, seed_key, seed_records
 from trueup_optuna.scoring import RowCheck, SeedScorer, Train
@@ -85,6 +95,7 @@ class SeedObjective:
                 f"n_base must be at most the number of search seeds, {self.seeds.n}; got {n_base}. "
                 "Give more seeds."
             )
+        check_liveness(heartbeat, grace)
         self.n_base, self.n_startup_seeds = n_base, n_startup_seeds
         self.epoch_pruner, self.heartbeat, self.grace = epoch_pruner, heartbeat, grace
         self._pinned, self._check_rows = PinnedStudies(), RowCheck()
@@ -94,8 +105,17 @@ class SeedObjective:
         """Train the configuration under its seeds and return the mean of their results."""
         study = trial.study
         self._prepare(study)
-        with beating(study._storage, trial._trial_id, self.heartbeat):
-            return self._run(trial)
+        try:
+            with beating(study._storage, trial._trial_id, self.heartbeat):
+                return self._run(trial)
+        except UpdateFinishedTrialError:
+            warnings.warn(
+                f"trial {trial.number} gave no sign of life for {self.grace:g} seconds, so another "
+                "worker has taken it over: raise grace if that happens often.",
+                TrueupWarning,
+                stacklevel=2,
+            )
+            raise
 
     def _prepare(self, study: optuna.Study) -> None:
         """Pin the facts once a study, and look for dead workers a few times within their grace."""
@@ -137,6 +157,8 @@ class SeedObjective:
                 record = self._train(trial, index)
             except optuna.TrialPruned as stop:
                 return _stopped_value(trial, stop)
+            if record.vanilla is not None:
+                check_direction(trial.study)
             self._check_rows(trial.study, index, record)
             trial.set_user_attr(seed_key(index), record.to_attribute())
             values.append(record.value)

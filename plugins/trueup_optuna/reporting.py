@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from trueup_optuna.facts import METRIC, single_objective
-from trueup_optuna.final_race import RaceRow, count_finals, race_table
 from trueup_optuna.noise import seed_noise
+from trueup_optuna.race_table import RaceRow, count_finals, race_table
 from trueup_optuna.selection import BestConfig, select_best
 from trueup_optuna.standings import Elimination, Standings, standings
 
@@ -57,7 +57,7 @@ class StudyReport:
     name : str
         Of the study.
     loss : str
-        Of the metric.
+        Of the metric; "value" where ``train`` returned numbers, whose meaning isn't known.
     rows : tuple of RaceRow
         Configurations, survivors first, best first.
     p_best : mapping of int to float
@@ -105,14 +105,15 @@ def report_study(study: optuna.Study) -> StudyReport:
     single_objective(study)
     table = standings(study)
     race = race_table(study)
+    vanilla = _vanilla_choice(table)
     return StudyReport(
         study.study_name,
-        study.user_attrs.get(METRIC, "value"),
+        "value" if vanilla is None else study.user_attrs[METRIC],
         race.rows,
         _p_best(table),
         table.eliminations,
         select_best(study),
-        _vanilla_choice(table),
+        vanilla,
         race.search_trainings,
         count_finals(study),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -58,7 +59,13 @@ class SeedList:
         """Return the seed list itself, or one of the given seeds without any for confirmation."""
         if isinstance(seeds, SeedList):
             return seeds
-        values = tuple(int(seed) for seed in seeds)
+        try:
+            values = tuple(operator.index(seed) for seed in seeds)
+        except TypeError:
+            raise InvalidInputError(
+                f"seeds must be a SeedList or a sequence of integers; got {seeds!r}. "
+                "Use SeedList(20) for twenty seeds."
+            ) from None
         return cls(len(values), confirm=0, values=values)
 
     @property

@@ -57,7 +57,7 @@ def evaluate(
         frame have no position.
     fields : sequence of str
         Columns over whose levels the calibration error is measured.
-    loss : {"log_loss", "brier_score", "mean_squared_error"}
+    loss : {"log_loss", "brier_score", "mean_squared_error", "poisson_deviance"}
         What is scored.
     split : CrossFit, HoldOut or InSample, default CrossFit(5)
         Which rows fit the bias and which are scored.

@@ -8,11 +8,11 @@ function, ``sum w sigmoid(l - c) - sum w y``. The root lies between ``min l - lo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, log1p
+from math import inf, log, log1p
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import expit, log_softmax, logsumexp
 
 from trueup.errors import UndefinedMetricError
 
@@ -21,7 +21,10 @@ FloatArray = NDArray[np.float64]
 _TOLERANCE = 1e-12
 _NEWTON_TOLERANCE = 1e-7  # |f''| <= 2 |f'| here, so a Newton step s leaves an error of s^2
 _MAX_STEPS = 200
-_NEWTON_CLASSES = 30
+_DIRECT_STEPS, _COOLED_STEPS = 20, 50
+_GOOD_START = 1e-4
+_SHARE_TOLERANCE = 1e-9
+_SHORTENED = (1.0, 1 / 4, 1 / 16, 1 / 64)
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,8 @@ def solve_logit_shift(
     Notes
     -----
     Newton runs on ``logit(mean sigmoid(l - c)) - logit(ybar)``, nearly linear in ``c``; a step that
-    leaves the bracket is replaced by bisection. Where more than half of the labels are
+    leaves the bracket is replaced by bisection; the ends of the bracket that no step has set are
+    taken from the logits when they are needed. Where more than half of the labels are
     positive the mirrored problem is solved, so that no digit is lost in ``1 - mean``.
     """
     base_rate = float(
@@ -80,8 +84,7 @@ def _safeguarded_newton(
     logit: FloatArray, base_rate: float, weight: FloatArray | None
 ) -> LogitShift:
     target = log(base_rate) - log1p(-base_rate)
-    low, high = float(logit.min()) - target, float(logit.max()) - target
-    c = min(max(0.0, low), high)
+    low, high, c = -inf, inf, 0.0
     share = None if weight is None else weight / weight.sum()
     steps = 0
     while steps < _MAX_STEPS:
@@ -91,6 +94,7 @@ def _safeguarded_newton(
         low, high = (c, high) if mean > base_rate else (low, c)
         proposal, tolerance = _newton_proposal(c, mean, slope, target), _NEWTON_TOLERANCE
         if not low <= proposal <= high:
+            low, high = max(low, logit.min() - target), min(high, logit.max() - target)
             proposal, tolerance = 0.5 * (low + high), _TOLERANCE
         step, c = proposal - c, proposal
         if abs(step) <= tolerance * max(1.0, abs(c)):
@@ -102,7 +106,8 @@ def _mean_and_slope(probability: FloatArray, share: FloatArray | None) -> tuple[
     """Return the means of p and of p (1 - p)."""
     if share is None:
         n = len(probability)
-        return float(probability.sum()) / n, float(probability @ (1.0 - probability)) / n
+        mean = float(np.add.reduce(probability)) / n  # the method costs as much again on few rows
+        return mean, float(probability @ (1.0 - probability)) / n
     weighted = share * probability
     return float(weighted.sum()), float(weighted @ (1.0 - probability))
 
@@ -137,7 +142,14 @@ def solve_softmax_shift(
     Raises
     ------
     UndefinedMetricError
-        If a class has no weight: its bias is infinite.
+        If a class has no weight: its bias is infinite. If predicted and observed shares still
+        differ by more than a factor of 1 + 1e-9 at the end.
+
+    Notes
+    -----
+    Newton runs on the logarithms of the shares, nearly linear in the bias of a rare class. Where
+    the logits are so confident that it stalls, the problem is solved at a high temperature first,
+    which is then lowered by halves.
     """
     n_classes = log_proba.shape[1]
     weight = np.ones(len(y_true)) if weight is None else weight
@@ -149,39 +161,88 @@ def solve_softmax_shift(
             f"got no row of class {missing}. "
             "Use more rows, or split=InSample() if all rows do."
         )
-    improve = _newton_step if n_classes <= _NEWTON_CLASSES else _scaling_step
     weight = weight / weight.sum()
-    start = log_proba - logsumexp(log_proba, axis=1, keepdims=True)
-    bias = logsumexp(start, axis=0, b=weight[:, None]) - np.log(share)  # far shifts: Newton stalls
-    for _ in range(_MAX_STEPS):
-        step = improve(log_proba - bias, share, weight)
-        bias = bias + step
-        if np.abs(step).max() <= _TOLERANCE:
-            break
-    return np.asarray(bias - bias.mean())
+    problem = _ClassShares(log_proba, share, weight)
+    start = logsumexp(log_softmax(log_proba, axis=1), axis=0, b=weight[:, None]) - np.log(share)
+    bias = problem.newton(start, _TOLERANCE, _DIRECT_STEPS)
+    if problem.gap(bias) > _SHARE_TOLERANCE:
+        bias = _cooled(problem)
+        _require_equal_shares(problem, bias)
+    return bias
 
 
-def _scaling_step(logit: FloatArray, share: FloatArray, weight: FloatArray) -> FloatArray:
-    """Scale iteratively: cheap for many classes, and it never overshoots."""
-    predicted = weight @ softmax(logit, axis=1)
-    step = np.log(predicted) - np.log(share)
-    return np.asarray(step - step.mean())
+@dataclass(frozen=True)
+class _ClassShares:
+    """The equations: the predicted share of each class equals the observed one."""
+
+    logit: FloatArray
+    share: FloatArray
+    weight: FloatArray
+
+    def log_ratio(self, log_proba: FloatArray) -> FloatArray:
+        """Return log(predicted share / observed share); it can't underflow."""
+        with np.errstate(divide="ignore"):  # rows of weight zero
+            log_weight = np.log(self.weight)[:, None]
+        return np.asarray(logsumexp(log_proba + log_weight, axis=0) - np.log(self.share))
+
+    def log_proba(self, bias: FloatArray) -> FloatArray:
+        return np.asarray(log_softmax(self.logit - bias, axis=1))
+
+    def gap(self, bias: FloatArray) -> float:
+        return float(np.ptp(self.log_ratio(self.log_proba(bias))))
+
+    def newton(self, bias: FloatArray, tolerance: float, max_steps: int) -> FloatArray:
+        """Improve the bias until the gap is below a tolerance, or the steps are used up."""
+        log_proba = self.log_proba(bias)
+        ratio = self.log_ratio(log_proba)
+        for _ in range(max_steps):
+            if np.ptp(ratio) <= tolerance:
+                break
+            bias, log_proba, ratio = self._improved(bias, log_proba, ratio)
+        return np.asarray(bias - bias.mean())
+
+    def _improved(
+        self, bias: FloatArray, log_proba: FloatArray, ratio: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Take the longest Newton step that narrows the gap, else scale, which never widens it."""
+        step = self._newton_step(log_proba, ratio)
+        for length in _SHORTENED:
+            longer = self.log_proba(bias + length * step)
+            found = self.log_ratio(longer)
+            if np.ptp(found) < (1.0 - length / 4.0) * np.ptp(ratio):
+                return bias + length * step, longer, found
+        scaled = self.log_proba(bias + ratio)
+        return bias + ratio, scaled, self.log_ratio(scaled)
+
+    def _newton_step(self, log_proba: FloatArray, ratio: FloatArray) -> FloatArray:
+        """Return the Newton step with the last class held fixed."""
+        probability, predicted = np.exp(log_proba), self.share * np.exp(ratio)
+        slope = np.diag(predicted) - (probability * self.weight[:, None]).T @ probability
+        step = np.zeros_like(ratio)
+        step[:-1] = np.linalg.lstsq(slope[:-1, :-1], (predicted * ratio)[:-1], rcond=None)[0]
+        return step
 
 
-def _newton_step(logit: FloatArray, share: FloatArray, weight: FloatArray) -> FloatArray:
-    """Newton on the mean log loss, with the last class held fixed; halved until the loss falls."""
-    probability = softmax(logit, axis=1)
-    predicted = weight @ probability
-    gradient = (share - predicted)[:-1]
-    hessian = np.diag(predicted) - (probability * weight[:, None]).T @ probability
-    step = np.zeros_like(share)
-    step[:-1] = -np.linalg.lstsq(hessian[:-1, :-1], gradient, rcond=None)[0]
-    step -= step.mean()
+def _cooled(problem: _ClassShares) -> FloatArray:
+    """Solve for logits divided by a temperature, which falls to 1."""
+    temperature = max(1.0, float(np.ptp(problem.logit, axis=1).max()) / 4.0)
+    bias = np.zeros_like(problem.share)
+    while True:
+        softer = _ClassShares(problem.logit / temperature, problem.share, problem.weight)
+        tolerance = _TOLERANCE if temperature == 1.0 else _GOOD_START
+        bias = softer.newton(bias / temperature, tolerance, _COOLED_STEPS) * temperature
+        if temperature == 1.0:
+            return bias
+        temperature = max(1.0, temperature / 2.0)
 
-    def loss(shift: FloatArray) -> float:
-        return float(weight @ logsumexp(logit - shift, axis=1) + share @ shift)
 
-    start, allowance = loss(np.zeros_like(share)), 1e-15
-    while loss(step) > start + allowance and np.abs(step).max() > _TOLERANCE:
-        step = step / 2.0
-    return step
+def _require_equal_shares(problem: _ClassShares, bias: FloatArray) -> None:
+    ratio = problem.log_ratio(problem.log_proba(bias))
+    if not np.ptp(ratio) <= _SHARE_TOLERANCE:
+        worst = int(np.abs(ratio).argmax())
+        share = problem.share[worst]
+        raise UndefinedMetricError(
+            "the bias of each class must make predicted and observed shares equal; got "
+            f"{share * np.exp(ratio[worst]):.6g} for {share:.6g} of class {worst}, because the "
+            "logits are too far apart. Scale the logits down, or merge rare classes."
+        )

@@ -9,20 +9,20 @@ import numpy as np
 from scipy.special import expit
 
 from trueup._kernels import UInt64Array
-from trueup.errors import InvalidInputError
+from trueup.columns import check_threads, read_times
+from trueup.errors import InexactSummaryError, InvalidInputError
 from trueup.evaluation import Evaluation
 from trueup.fields import FieldCalibration, field_calibration
 from trueup.inputs import read_rows, require_fields
-from trueup.losses import Loss, get_loss
+from trueup.losses import Loss
 from trueup.row_hash import rows_fingerprint, timed_ids
 from trueup.rows import Rows
 from trueup.scoring import Sample, score
-from trueup.splits import CrossFit, Split
-from trueup.summaries import summary_type
+from trueup.splits import CrossFit, Split, kernel_rule
+from trueup.summaries import PoissonSummary, summary_type
 
 _DEFAULT_SPLIT = CrossFit()
 _LONG = 1_000
-_LARGEST_BIAS = 10.0  # up to here summaries are exact whatever the logits are
 
 
 def evaluate(
@@ -105,10 +105,16 @@ def evaluate(
             f"split must be a Split; got {split!r}. "
             "Pass CrossFit(), HoldOut(), Rolling(period) or InSample()."
         )
+    check_threads(threads)
     kind = summary_type(loss)
+    if kind is PoissonSummary:  # rows keep more digits of the standard error
+        kind = None
     is_long = split.n_groups is not None and _is_long(y_true, split.n_groups)
+    by_id = times is None or kernel_rule(split) is not None  # summaries know no times
     is_one_column = _is_one_column(y_pred if y_logit is None else y_logit)
-    if kind is not None and is_long and is_one_column and fields is None:  # fields need the rows
+    if kind is not None and is_long and by_id and is_one_column and fields is None:
+        if times is not None:
+            read_times(times, len(y_true))
         summary = kind(split)
         summary.update(
             y_true,
@@ -119,9 +125,10 @@ def evaluate(
             sample_weight=sample_weight,
             threads=threads,
         )
-        result = summary.compute()
-        if get_loss(loss).task == "regression" or _is_within_the_grid(result):
-            return result
+        try:
+            return summary.compute()
+        except InexactSummaryError:
+            pass  # the rows themselves are at hand
     rows = read_rows(
         y_true,
         y_pred,
@@ -214,12 +221,6 @@ def _identities(rows: Rows, split: Split) -> UInt64Array:
     return timed_ids(rows.row_id, rows.times)
 
 
-def _is_within_the_grid(result: Evaluation) -> bool:
-    """Tell whether no bias moved the linear tails of a summary to where the loss is curved."""
-    biases = np.array([result.bias_term, *result.fold_bias_terms])
-    return bool((np.abs(biases) <= _LARGEST_BIAS).all())
-
-
 def _is_one_column(predictions: Any) -> bool:
     """Tell whether an array holds one prediction a row, or the two columns of two classes."""
     shape: tuple[int, ...] = getattr(predictions, "shape", ())
@@ -244,8 +245,8 @@ def _sample(rows: Rows, split: Split) -> Sample:
 def _field_calibrations(rows: Rows, fields: Mapping[str, Any]) -> dict[str, FieldCalibration]:
     require_fields(fields, rows.loss)
     return {
-        name: field_calibration(
-            rows.y_true, expit(rows.margin), values, sample_weight=rows.weight, name=name
+        str(name): field_calibration(
+            rows.y_true, expit(rows.margin), values, sample_weight=rows.weight, name=str(name)
         )
         for name, values in fields.items()
     }

@@ -18,6 +18,10 @@ class UndefinedMetricError(TrueupError, ValueError):
     """The input is valid, but the metric has no value on it."""
 
 
+class InexactSummaryError(UndefinedMetricError):
+    """The rows of a summary lie too far out for a bias term as large as theirs."""
+
+
 class NotFittedError(TrueupError, AttributeError):
     """An estimator was asked to predict before it was fitted."""
 

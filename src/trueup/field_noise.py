@@ -33,7 +33,8 @@ class Noise:
         Mean over rows of the squared bias of their cell, in squared probability units, without the
         part that noise adds; may be negative.
     debiased_interval : tuple of float
-        95% interval of ``debiased``: parametric bootstrap around the truth, inverted.
+        95% interval of ``debiased``: parametric bootstrap around the truth, inverted; None twice
+        where no cell has two rows of uncertain label.
     """
 
     ece_floor: float
@@ -41,7 +42,7 @@ class Noise:
     ece_band: tuple[float, float]
     rce_band: tuple[float, float]
     debiased: float
-    debiased_interval: tuple[float, float]
+    debiased_interval: tuple[float, float] | tuple[None, None]
 
 
 def absolute_error(cells: Cells, label_sum: FloatArray | None = None) -> float:
@@ -98,7 +99,9 @@ def measure_noise(cells: Cells, epsilon: float, random_state: int) -> Noise:
     )
 
 
-def _invert(cells: Cells, debiased: float, truth: float, miss: FloatArray) -> tuple[float, float]:
+def _invert(
+    cells: Cells, debiased: float, truth: float, miss: FloatArray
+) -> tuple[float, float] | tuple[None, None]:
     """Return the true errors that the debiased one is plausible for.
 
     The variance of the debiased error grows with the true error T, as ``base + slope T``: the
@@ -107,6 +110,8 @@ def _invert(cells: Cells, debiased: float, truth: float, miss: FloatArray) -> tu
     """
     slope = 4.0 * float(cells.variance.sum()) / float(cells.total.sum()) ** 2
     base = max(float(miss.var()) - slope * truth, 0.05 * float(miss.var()))
+    if slope * truth + base <= 0.0:
+        return None, None
     low, high = np.array(_central(miss)) / np.sqrt(slope * truth + base)
 
     def end(quantile: float) -> float:

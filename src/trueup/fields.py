@@ -15,6 +15,7 @@ from trueup.field_noise import absolute_error, check_epsilon, measure_noise, rel
 from trueup.field_worst import FieldCells, measure_cells
 from trueup.inputs import read_binary_labels, read_probabilities, read_weight
 from trueup.losses import FloatArray
+from trueup.plain_columns import sums_by_bin, sums_by_code
 
 _BLOCK = 16_384
 
@@ -35,7 +36,7 @@ class FieldCalibration:
         Mean over rows of the squared bias of their level, in squared probability units, with the
         noise taken out; may be negative.
     debiased_low, debiased_high : float
-        95% interval of ``debiased``.
+        95% interval of ``debiased``; None where each level has one row.
     n_levels : int
         Number of levels, a missing value counted as one.
     n_discoveries : int or None
@@ -55,8 +56,8 @@ class FieldCalibration:
     rce_floor_low: float
     rce_floor_high: float
     debiased: float
-    debiased_low: float
-    debiased_high: float
+    debiased_low: float | None
+    debiased_high: float | None
     n_levels: int
     n_discoveries: int | None
     epsilon: float
@@ -182,8 +183,10 @@ def field_calibration_error(
     0.125
     """
     check_epsilon(epsilon)
-    levels = read_levels(field, "field", n_quantiles)
-    sums = _cell_sums(y_true, y_proba, levels, sample_weight)
+    sums = sums_by_code(y_true, y_proba, field, sample_weight)
+    if sums is None:
+        levels = read_levels(field, "field", n_quantiles)
+        sums = _cell_sums(y_true, y_proba, levels, sample_weight)
     sums = sums[(sums[:, 5] >= min_count) & (sums[:, 0] > 0.0)]
     if len(sums) == 0:
         raise UndefinedMetricError(
@@ -230,19 +233,28 @@ def expected_calibration_error(
         raise InvalidInputError(
             f'strategy must be "uniform" or "quantile"; got {strategy!r}. Choose one of the two.'
         )
+    inner = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
+    sums = sums_by_bin(y_true, y_proba, sample_weight, inner) if strategy == "uniform" else None
+    if sums is None:
+        sums = _bin_sums(y_true, y_proba, sample_weight, inner, strategy)
+    return float(np.abs(sums[:, 1] - sums[:, 2]).sum() / sums[:, 0].sum())
+
+
+def _bin_sums(
+    y_true: Any, y_proba: Any, sample_weight: Any, inner: FloatArray, strategy: str
+) -> FloatArray:
     label, proba = read_binary_labels(y_true), read_probabilities(y_proba)
     _require_rows(len(label), (("y_proba", len(proba)),))
     weight = read_weight(sample_weight, len(label))
-    inner = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
     if strategy == "quantile":
         inner = np.quantile(proba, inner)
-    sums = np.zeros((n_bins, 6))
+    sums = np.zeros((len(inner) + 1, 6))
     for start in range(0, len(label), _BLOCK):  # temporaries stay in the cache
         rows = slice(start, start + _BLOCK)
         bins = (_uniform_bins if strategy == "uniform" else _bins)(proba[rows], inner)
         part = None if weight is None else weight[rows]
         engine(len(label)).add_cells(bins, label[rows], proba[rows], part, sums)
-    return float(np.abs(sums[:, 1] - sums[:, 2]).sum() / sums[:, 0].sum())
+    return sums
 
 
 def _bins(proba: FloatArray, inner: FloatArray) -> NDArray[np.intp]:

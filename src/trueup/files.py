@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from glob import glob, has_magic
+from glob import glob
 from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from trueup.arrow import array_of_column, levels_of_column
 from trueup.errors import InvalidInputError
 from trueup.evaluation import Evaluation
+from trueup.notices import Notices
 from trueup.splits import CrossFit, Split
 from trueup.summaries import LossSummary, summary_of
 
@@ -28,7 +29,7 @@ Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 _DEFAULT_SPLIT = CrossFit()
 _BATCH_ROWS = 262_144
 _CSV_BLOCK = 16 << 20
-_PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
+PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 _SHOWN_COLUMNS = 20
 
 
@@ -45,7 +46,7 @@ def evaluate_files(
     sample_weight: str | None = None,
     fields: Sequence[str] = (),
     threads: int = 1,
-    on_batch: Callable[[int], None] | None = None,
+    on_batch: Callable[[int], object] | None = None,
 ) -> Evaluation:
     """Return the evaluation of the predictions in files, read in one pass.
 
@@ -57,7 +58,7 @@ def evaluate_files(
     y_true, y_proba, y_logit, row_id, sample_weight : str
         Names of the columns; exactly one of ``y_proba`` (or the predicted target of a regression)
         and ``y_logit``. Without ``row_id`` a row's id is its position over all files.
-    loss : {"log_loss", "brier_score", "mean_squared_error"}
+    loss : {"log_loss", "brier_score", "mean_squared_error", "poisson_deviance"}
         What is scored.
     split : CrossFit, HoldOut or InSample, default CrossFit(5)
         Which rows fit the bias and which are scored.
@@ -79,11 +80,12 @@ def evaluate_files(
         If pyarrow is not installed.
     """
     columns = _Columns(y_true, y_proba, y_logit, row_id, sample_weight, tuple(fields))
-    summary = summary_of(loss, split)
+    summary, notices = summary_of(loss, split), Notices()
     for batch in _batches(resolve(paths), columns, threads):
-        _update(summary, batch, columns, labels, threads)
+        notices.add(_update(summary, batch, columns, labels, threads))
         if on_batch is not None:
             on_batch(batch.table.num_rows)
+    notices.warn()
     return summary.compute()
 
 
@@ -98,7 +100,7 @@ def resolve(paths: Paths) -> list[Path]:
     given = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     found: dict[Path, None] = {}
     for path in [fspath(path) for path in given]:
-        matches = sorted(glob(path, recursive=True)) if has_magic(path) else [path]
+        matches = [path] if Path(path).is_file() else sorted(glob(path, recursive=True))
         files = [Path(match) for match in matches if Path(match).is_file()]
         if not files:
             raise InvalidInputError(
@@ -106,9 +108,9 @@ def resolve(paths: Paths) -> list[Path]:
             )
         found |= dict.fromkeys(files)
     for file in found:
-        if not file.name.endswith(_PARQUET + _CSV):
+        if not file.name.endswith(PARQUET + _CSV):
             raise InvalidInputError(
-                f"paths must end in one of {', '.join(_PARQUET + _CSV)}; got {file.name!r}. "
+                f"paths must end in one of {', '.join(PARQUET + _CSV)}; got {file.name!r}. "
                 "Convert the file to parquet."
             )
     return list(found)
@@ -143,7 +145,7 @@ def _batches(files: list[Path], columns: _Columns, threads: int) -> Iterator[_Fi
     arrow = _pyarrow("lib")
     for file in files:
         first_row = 0
-        read = _read_parquet if file.name.endswith(_PARQUET) else _read_csv
+        read = _read_parquet if file.name.endswith(PARQUET) else _read_csv
         try:
             for table in read(file, columns.all(), threads > 1):
                 yield _FileBatch(table, file, first_row)
@@ -158,7 +160,7 @@ def _batches(files: list[Path], columns: _Columns, threads: int) -> Iterator[_Fi
 def _read_parquet(file: Path, columns: list[str], use_threads: bool) -> Iterator[pa.RecordBatch]:
     parquet = _pyarrow("parquet")
     with parquet.ParquetFile(file) as reader:
-        _require_columns(columns, reader.schema_arrow.names, file)
+        require_columns(columns, reader.schema_arrow.names, file)
         for group in range(reader.num_row_groups):  # over all groups at once, the pages pile up
             yield from reader.iter_batches(
                 _BATCH_ROWS, row_groups=[group], columns=columns, use_threads=use_threads
@@ -169,7 +171,7 @@ def _read_csv(file: Path, columns: list[str], use_threads: bool) -> Iterator[pa.
     csv = _pyarrow("csv")
     options = csv.ReadOptions(block_size=_CSV_BLOCK, use_threads=use_threads)
     with csv.open_csv(str(file), read_options=options) as reader:
-        _require_columns(columns, reader.schema.names, file)
+        require_columns(columns, reader.schema.names, file)
     convert = csv.ConvertOptions(include_columns=columns)
     with csv.open_csv(str(file), read_options=options, convert_options=convert) as reader:
         yield from reader
@@ -184,7 +186,8 @@ def _pyarrow(module: str) -> Any:
         ) from error
 
 
-def _require_columns(wanted: list[str], present: list[str], file: Path) -> None:
+def require_columns(wanted: list[str], present: list[str], file: Path) -> None:
+    """Refuse a file that lacks a column, naming those it has."""
     for name in wanted:
         if name not in present:
             shown = ", ".join(present[:_SHOWN_COLUMNS])
@@ -200,14 +203,14 @@ def _update(
     columns: _Columns,
     labels: Sequence[Any] | None,
     threads: int,
-) -> None:
+) -> Notices:
     try:
         values = {
             name: array_of_column(batch.table, column)
             for name, column in columns.arguments().items()
         }
         fields = {name: levels_of_column(batch.table, name) for name in columns.fields}
-        summary.update(**values, labels=labels, fields=fields or None, threads=threads)
+        return summary.add(values, labels, fields or None, threads)
     except InvalidInputError as error:
         last = batch.first_row + batch.table.num_rows - 1
         raise InvalidInputError(

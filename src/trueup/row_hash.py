@@ -13,16 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup._kernels import UInt64Array, engine
+from trueup._kernels.words import salted_hash as salted_hash  # public here, for splits of one's own
 from trueup._kernels.words import splitmix64
 from trueup.errors import InvalidInputError
 
-_MASK = (1 << 64) - 1
 FINGERPRINT_MODULUS = 1 << 128
-
-
-def salted_hash(row_id: UInt64Array, salt: int) -> UInt64Array:
-    """Return ``splitmix64(row_id XOR splitmix64(salt))``."""
-    return splitmix64(row_id ^ splitmix64(np.array([salt & _MASK], dtype=np.uint64)))
 
 
 def row_ids(row_id: Any, n: int) -> UInt64Array:

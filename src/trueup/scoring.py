@@ -63,9 +63,22 @@ def score(
     Raises
     ------
     UndefinedMetricError
-        If the bias rows lack a class, or no row is left to score.
+        If the bias rows lack a class, no row is left to score, or float64 can't hold the result.
     """
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+        result = _score(sample, split, fingerprint, fields)
+    _require_finite(result)
+    return result
+
+
+def _score(
+    sample: Sample,
+    split: Split,
+    fingerprint: int,
+    fields: Mapping[str, FieldCalibration | FieldErrors],
+) -> Evaluation:
     loss, weight = sample.loss, sample.weight
+    _require_two_classes(sample.support.sum(axis=0))
     parts = tuple(split.parts(len(sample.row_counts)))
     biases = tuple(_fit_bias(sample, part, split) for part in parts)
     scored, corrected = _correct(sample, parts, biases)
@@ -108,6 +121,14 @@ def _fit_bias(sample: Sample, part: Part, split: Split) -> FloatArray:
     )
 
 
+def _require_two_classes(support: NDArray[np.intp]) -> None:
+    if len(support) > 1 and np.count_nonzero(support) == 1:
+        raise UndefinedMetricError(
+            f"y_true must hold more than one class; got {support.sum()} rows in which all labels "
+            f"are the same ({support.argmax()}). Pass rows of every class."
+        )
+
+
 def _require_support(support: NDArray[np.intp], split: Split) -> None:
     """Refuse bias rows in which a class is missing or too rare for its bias to mean something."""
     if len(support) == 1 and support[0] == 0:
@@ -143,6 +164,22 @@ def _require_scored_rows(scored: NDArray[np.bool_], weight: FloatArray | None) -
         raise UndefinedMetricError(
             "split must leave rows to score; got none. Use more rows or split=InSample()."
         )
+
+
+def _require_finite(result: Evaluation) -> None:
+    """Refuse losses that are not numbers; the standard error of a single row is nan as ever."""
+    values = {
+        "vanilla": result.vanilla,
+        "calibrated": result.calibrated,
+        "vanilla_on_scored_rows": result.vanilla_on_scored_rows,
+        "bias_term": result.bias_term,
+    }
+    for name, value in values.items():
+        if not np.isfinite(value).all():
+            raise UndefinedMetricError(
+                f"{name} must be finite; got {value}: the predictions, targets or weights are too "
+                "large or too small to be squared. Rescale them."
+            )
 
 
 def _mean(values: FloatArray, weight: FloatArray | None) -> float:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup._kernels import UInt64Array
+from trueup._kernels.plain import HashRule
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.row_hash import salted_hash
 
 GroupArray = NDArray[np.intp]
 
@@ -50,8 +50,27 @@ class Split(ABC):
         """Yield every scored group with the groups that calibrate it."""
 
 
+class HashedSplit(Split):
+    """A split whose groups are a hash of the row id, by one rule that compiled code knows too."""
+
+    @property
+    @abstractmethod
+    def hash_rule(self) -> HashRule:
+        """The rule."""
+
+    def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
+        return self.hash_rule.groups(row_id)
+
+
+def kernel_rule(split: Split) -> HashRule | None:
+    """Return the rule behind a split's groups; None where a class has ``groups`` of its own."""
+    if isinstance(split, HashedSplit) and type(split).groups is HashedSplit.groups:
+        return split.hash_rule
+    return None
+
+
 @dataclass(frozen=True)
-class CrossFit(Split):
+class CrossFit(HashedSplit):
     """Algorithm 1 rotated: each fold is scored with the bias of all other folds.
 
     Parameters
@@ -78,9 +97,9 @@ class CrossFit(Split):
     def n_groups(self) -> int:
         return self.folds
 
-    def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
-        hashed, folds = salted_hash(row_id, self.salt), np.uint64(self.folds)
-        return (hashed - hashed // folds * folds).astype(np.intp)  # numpy's % is far slower
+    @property
+    def hash_rule(self) -> HashRule:
+        return HashRule(self.salt, folds=self.folds)
 
     def parts(self, n_groups: int) -> Iterator[Part]:
         for fold in range(self.folds):
@@ -88,7 +107,7 @@ class CrossFit(Split):
 
 
 @dataclass(frozen=True)
-class HoldOut(Split):
+class HoldOut(HashedSplit):
     """The paper's Algorithm 1: fit the bias on one part of the rows, score the remaining ones.
 
     Parameters
@@ -116,16 +135,16 @@ class HoldOut(Split):
     def n_groups(self) -> int:
         return 2
 
-    def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
-        limit = np.uint64(int(self.bias_fraction * 2.0**64))
-        return (salted_hash(row_id, self.salt) >= limit).astype(np.intp)
+    @property
+    def hash_rule(self) -> HashRule:
+        return HashRule(self.salt, limit=int(self.bias_fraction * 2.0**64))
 
     def parts(self, n_groups: int) -> Iterator[Part]:
         yield Part(scored=1, fitted_on=(0,))
 
 
 @dataclass(frozen=True)
-class InSample(Split):
+class InSample(HashedSplit):
     """Fit the bias and score on all rows.
 
     The simplest split, with the same ranking of pipelines as ``CrossFit``; its level is too low by
@@ -136,8 +155,9 @@ class InSample(Split):
     def n_groups(self) -> int:
         return 1
 
-    def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
-        return np.zeros(len(row_id), dtype=np.intp)
+    @property
+    def hash_rule(self) -> HashRule:
+        return HashRule(folds=1)
 
     def parts(self, n_groups: int) -> Iterator[Part]:
         yield Part(scored=0, fitted_on=(0,))

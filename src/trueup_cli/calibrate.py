@@ -7,29 +7,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trueup.errors import TrueupError
+from trueup_cli.failures import BadInput
+from trueup_cli.wording import in_options
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from trueup.calibrators import Calibrator, CalibratorTable, GuardDecision
 
-_CLASSES = {
-    "shift": "ShiftCalibrator",
-    "platt": "PlattCalibrator",
-    "temperature": "TemperatureCalibrator",
-    "isotonic": "IsotonicCalibrator",
-    "histogram": "HistogramCalibrator",
-    "ilps": "ILPSCalibrator",
-    "neural": "NeuralCalibrator",
-    "field-offset": "FieldOffsetCalibrator",
-}
+_NAMES = (
+    "shift",
+    "temperature",
+    "histogram",
+    "isotonic",
+    "platt",
+    "ilps",
+    "neural_field_only",
+    "neural",
+    "field_offset",
+)
 
 
-class BadInput(click.ClickException):
-    """Something is wrong with what was asked."""
+class _CalibratorName(click.Choice[str]):
+    """The names of the table of ``--compare``; a hyphen is as good as an underscore."""
 
-    exit_code = 2
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return super().convert(str(value).replace("-", "_"), param, ctx)
 
 
 @click.command("calibrate")
@@ -40,15 +43,16 @@ class BadInput(click.ClickException):
 @click.option("--time", "time", default=None, help="Column that orders the rows.")
 @click.option(
     "--calibrator",
-    type=click.Choice(list(_CLASSES)),
-    default="field-offset",
-    show_default=True,
+    "calibrators",
+    type=_CalibratorName(_NAMES),
+    multiple=True,
+    help="field_offset by default; all with --compare, where it may be given again.",
 )
 @click.option(
     "--guard/--no-guard", default=True, show_default=True, help="Keep it only if it helps."
 )
 @click.option("--output", type=click.Path(path_type=Path), help="Folder for the fitted calibrator.")
-@click.option("--compare", is_flag=True, help="Compare all on later rows, for the first field.")
+@click.option("--compare", is_flag=True, help="Compare on later rows, for the first field.")
 @click.option("--log", is_flag=True, help="With --compare: log the table to a new MLflow run.")
 @click.option("--tracking-uri", default=None, help="MLflow store; by default that of MLflow.")
 @click.option("--experiment-name", default=None, help="Experiment of the run.")
@@ -57,16 +61,14 @@ def calibrate(file: Path, **options: Any) -> None:
 
     Exit code: 0 done, whether or not the guard keeps the calibrator; 2 bad input.
     """
+    target, proba = (f"--{name} {options[name]!r}" for name in ("target", "proba"))
+    names = {"y": target, "y_true": target, "X": proba, "y_proba": proba, "times": "--time"}
     try:
-        frame = _read(file, options)
-        if options["compare"]:
-            _compare(frame, options)
-        else:
-            _fit(frame, options)
+        with in_options(names):
+            frame = _read(file, options)
+            (_compare if options["compare"] else _fit)(frame, options)
     except ImportError as error:
         raise BadInput(f"{error}. Run: pip install 'trueup[cli,sklearn,torch,mlflow]'") from error
-    except TrueupError as error:
-        raise BadInput(str(error)) from error
 
 
 def _read(file: Path, options: dict[str, Any]) -> pd.DataFrame:
@@ -82,19 +84,36 @@ def _read(file: Path, options: dict[str, Any]) -> pd.DataFrame:
 
 
 def _fit(frame: pd.DataFrame, options: dict[str, Any]) -> None:
-    import trueup.calibrators
+    from trueup.calibrators import Guarded
 
-    calibrator: Calibrator = getattr(trueup.calibrators, _CLASSES[options["calibrator"]])()
+    name, *others = options["calibrators"] or ("field_offset",)
+    if others:
+        raise BadInput(
+            f"--calibrator must be given once without --compare; got {len(others) + 1}. "
+            "Add --compare, or choose one."
+        )
+    calibrator = _calibrator(name, options["fields"])
     more = {}
     if options["guard"]:
-        calibrator = trueup.calibrators.Guarded(calibrator)
+        calibrator = Guarded(calibrator)
         more = {"times": frame[options["time"]]} if options["time"] else {}
     fields = {name: frame[name] for name in options["fields"]}
     calibrator.fit(frame[options["proba"]], frame[options["target"]], fields=fields, **more)
-    click.echo(_report(getattr(calibrator, "decision_", None), options["calibrator"]))
+    click.echo(_report(getattr(calibrator, "decision_", None), name))
     if options["output"] is not None:
         calibrator.save(options["output"])
         click.echo(f"saved to {options['output']}")
+
+
+def _calibrator(name: str, fields: tuple[str, ...]) -> Calibrator:
+    from trueup.calibrators import FieldOffsetCalibrator
+    from trueup.calibrators.compare import default_calibrators
+
+    if name == "field_offset":
+        return FieldOffsetCalibrator()  # of all fields; the table's is that of the first
+    if name == "neural_field_only" and not fields:
+        raise BadInput("--field must be given with neural_field_only; got none. Name the field.")
+    return default_calibrators(next(iter(fields), ""))[name]
 
 
 def _report(decision: GuardDecision | None, name: str) -> str:
@@ -109,15 +128,18 @@ def _report(decision: GuardDecision | None, name: str) -> str:
 
 def _compare(frame: pd.DataFrame, options: dict[str, Any]) -> None:
     from trueup.calibrators import compare_calibrators
+    from trueup.calibrators.compare import default_calibrators
 
     if not options["fields"]:
         raise BadInput("--field must be given with --compare; got none. Name the sensitive field.")
+    known = default_calibrators(options["fields"][0])
     table = compare_calibrators(
         frame[options["target"]],
         frame[options["proba"]],
         {name: frame[name] for name in options["fields"]},
         field=options["fields"][0],
         times=frame[options["time"]] if options["time"] else None,
+        calibrators={name: known[name] for name in options["calibrators"] or known},
     )
     click.echo(table.to_markdown(), nl=False)
     if options["log"]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from trueup.errors import TrueupError
+from trueup_cli.failures import BadInput
+from trueup_cli.wording import in_options
 
 if TYPE_CHECKING:
     from trueup.comparison import Comparison
@@ -17,12 +18,6 @@ Gate = Literal["better", "not-worse"]
 Outcome = Literal["passed", "failed", "inconclusive"]
 
 EXIT_CODES: dict[Outcome, int] = {"passed": 0, "failed": 1, "inconclusive": 3}
-
-
-class BadInput(click.ClickException):
-    """Something is wrong with what was asked, not with the candidate."""
-
-    exit_code = 2
 
 
 @click.command("compare")
@@ -110,12 +105,13 @@ def _logged_comparison(options: dict[str, Any]) -> LoggedComparison:
         **{name: options[name] for name in _PASSED_ON},
     )
     try:
-        client = MlflowClient(options["tracking_uri"])
-        ids = experiment_ids(client, options["experiment_names"] or None)
-        reader = RunReader(client, ids, options["seed_key"])
-        arms = options["candidate"], options["baseline"]
-        return compare_and_log(*arms, options["metric"], reader, how)
-    except (TrueupError, MlflowException) as error:
+        with in_options():
+            client = MlflowClient(options["tracking_uri"])
+            ids = experiment_ids(client, options["experiment_names"] or None)
+            reader = RunReader(client, ids, options["seed_key"])
+            arms = options["candidate"], options["baseline"]
+            return compare_and_log(*arms, options["metric"], reader, how)
+    except MlflowException as error:
         raise BadInput(str(error)) from error
 
 
@@ -129,7 +125,7 @@ _PASSED_ON = (
 
 
 def _text(logged: LoggedComparison, names: tuple[str, str]) -> str:
-    lines = [logged.comparison.sentence(*names), logged.note]
+    lines = [logged.comparison.sentence(*names), logged.note, f"logged to run {logged.run_id}"]
     return "\n".join(line for line in lines if line)
 
 

@@ -9,16 +9,21 @@ from typing import Any
 import click
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 import trueup
 from trueup import Evaluation, FieldCalibration
-from trueup.errors import InvalidInputError
+from trueup.files import evaluate_files, resolve
 from trueup.losses import LOSSES
 from trueup.split_text import parse_split
+from trueup.summaries import summary_type
 from trueup_cli.columns import read_columns
 from trueup_cli.failures import BadInput
+from trueup_cli.label_values import label_values
+from trueup_cli.wording import in_options
 from trueup_mlflow.items import LogItems, calibrated_key, evaluation_items, field_key
 
+_LARGE_BYTES = 10**9
 _PREDICTIONS = ("proba", "logit", "pred")
 
 
@@ -52,19 +57,72 @@ def evaluate(files: tuple[str, ...], **options: Any) -> None:
 
     FILES are parquet or CSV files, or patterns such as "preds/*.parquet".
 
+    They are read in batches, so they may be larger than memory, except with --label, --time or
+    several classes: these read the named columns as a whole. So does --field for files of up to
+    1 GB together; the fields of larger ones are summed up in batches, without the floor of the
+    relative error, the tested levels and numbers with a fraction.
+
     Exit code: 0 fine, 2 bad input.
 
     Example: trueup evaluate "preds/*.parquet" --target click --proba p --field site_id
     """
     if options["run_id"] and options["experiment"]:
         raise BadInput("--log-to-mlflow and --experiment exclude each other. Pass one of them.")
-    evaluation = trueup.evaluate(**_arguments(files, options))
+    with in_options(_written(options)):
+        evaluation = _evaluation(files, options)
     items = evaluation_items(evaluation, prefix=options["prefix"])
     click.echo(
         _json(evaluation) if options["as_json"] else _text(evaluation, items, options["prefix"])
     )
     if options["run_id"] or options["experiment"]:
         _log(evaluation, items, options)
+
+
+def _written(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the user wrote for each argument of ``trueup.evaluate``."""
+    kind = next((kind for kind in _PREDICTIONS if options[kind]), "proba")
+    of_pred = "pred" if kind == "logit" else kind
+    return {
+        "y_true": _option("--target", options["target"]),
+        "y_pred": _option(f"--{of_pred}", *options[of_pred]),
+        "y_proba": _option(f"--{of_pred}", *options[of_pred]),
+        "y_logit": _option("--logit", *options["logit"]),
+        "times": _option("--time", options["times"]),
+        "sample_weight": _option("--weight", options["sample_weight"]),
+        "split": "--split",
+    }
+
+
+def _option(name: str, *columns: str | None) -> str:
+    return " ".join([name, *(repr(column) for column in columns if column is not None)])
+
+
+def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
+    """Score in batches where a summary gives all that is shown, and from whole columns if not."""
+    kind, predictions = _prediction_columns(options)
+    split = parse_split(options["split_text"])
+    by_rows = bool(options["times"] or options["labels"])
+    by_rows = by_rows or (bool(options["fields"]) and not _are_large(files))
+    summed_up = summary_type(options["loss"]) is not None and split.n_groups is not None
+    if by_rows or not summed_up or len(predictions) > 1:
+        return trueup.evaluate(**_arguments(files, options))
+    with tqdm(desc="evaluate", unit="row", unit_scale=True, disable=None) as bar:
+        return evaluate_files(
+            files,
+            y_true=options["target"],
+            y_proba=None if kind == "logit" else predictions[0],
+            y_logit=predictions[0] if kind == "logit" else None,
+            loss=options["loss"],
+            split=split,
+            row_id=options["row_id"],
+            sample_weight=options["sample_weight"],
+            fields=options["fields"],
+            on_batch=bar.update,
+        )
+
+
+def _are_large(files: Sequence[str]) -> bool:
+    return sum(file.stat().st_size for file in resolve(files)) > _LARGE_BYTES
 
 
 def _arguments(files: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +138,7 @@ def _arguments(files: Sequence[str], options: Mapping[str, Any]) -> dict[str, An
         "y_logit" if kind == "logit" else "y_pred": _stacked([columns[c] for c in predictions]),
         "loss": options["loss"],
         "split": parse_split(options["split_text"]),
-        "labels": _typed(options["labels"], y_true),
+        "labels": label_values(options["labels"], y_true),
         **{name: columns[column] for name, column in wanted.items()},
         "fields": {name: columns[name] for name in options["fields"]} or None,
     }
@@ -100,23 +158,6 @@ def _stacked(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
-def _typed(labels: Sequence[str], y_true: NDArray[Any]) -> list[Any] | None:
-    """Return the classes in the type of the column, which a shell can't write."""
-    if not labels:
-        return None
-    if y_true.dtype.kind == "b":
-        return [label.lower() in ("true", "1") for label in labels]
-    if y_true.dtype.kind not in "iuf":
-        return list(labels)
-    try:
-        return [float(label) for label in labels]
-    except ValueError:
-        raise InvalidInputError(
-            f"labels must be numbers, as the column of the labels is; got {list(labels)!r}. "
-            "Fix --label."
-        ) from None
-
-
 def _json(evaluation: Evaluation) -> str:
     content = evaluation.to_dict()
     errors = content["standard_errors"]
@@ -125,7 +166,7 @@ def _json(evaluation: Evaluation) -> str:
 
 
 def _text(evaluation: Evaluation, items: LogItems, prefix: str) -> str:
-    width = max(map(len, items.metrics))
+    width = max(map(len, _rows(evaluation, items)))
     errors = {
         items.key: evaluation.standard_errors.vanilla,
         calibrated_key(items.key): evaluation.standard_errors.calibrated,
@@ -133,7 +174,7 @@ def _text(evaluation: Evaluation, items: LogItems, prefix: str) -> str:
     floors = _floors(evaluation, prefix)
     last_title = "perfect model" if floors else ""
     lines = [f"{'':{width}}  {'value':>12}  {'± row sampling':>14}  {last_title:>13}".rstrip()]
-    for key, value in items.metrics.items():
+    for key, value in _rows(evaluation, items).items():
         error = f"{errors[key]:.6f}" if key in errors else ""
         floor = f"{floors[key]:.6f}" if key in floors else ""
         lines.append(f"{key:{width}}  {value:12.6f}  {error:>14}  {floor:>13}".rstrip())
@@ -144,13 +185,24 @@ def _text(evaluation: Evaluation, items: LogItems, prefix: str) -> str:
     return "\n".join(lines)
 
 
+def _rows(evaluation: Evaluation, items: LogItems) -> dict[str, float]:
+    """Return the lines of the table; the vanilla value of the scored rows where those are fewer."""
+    if evaluation.n_scored == evaluation.n:
+        return dict(items.metrics)
+    scored = {f"{items.key}, scored rows": evaluation.vanilla_on_scored_rows}
+    return {items.key: items.metrics[items.key], **scored, **items.metrics}
+
+
 def _floors(evaluation: Evaluation, prefix: str) -> dict[str, float]:
     """Return what a perfect model would score, by the key of the error of each field."""
-    return {
-        field_key(kind, name, prefix): floor
+    floors = {
+        field_key("ece", name, prefix): measured.floor
+        for name, measured in evaluation.fields.items()
+    }
+    return floors | {
+        field_key("rce", name, prefix): measured.rce_floor
         for name, measured in evaluation.fields.items()
         if isinstance(measured, FieldCalibration)
-        for kind, floor in (("ece", measured.floor), ("rce", measured.rce_floor))
     }
 
 

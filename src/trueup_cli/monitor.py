@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 from collections.abc import Callable
@@ -11,14 +12,10 @@ from typing import Any
 import click
 
 from trueup.errors import TrueupError
+from trueup_cli.failures import BadInput
+from trueup_cli.wording import in_options
 
-FINE, ABOVE, BAD_INPUT, NOT_TRUSTED = 0, 1, 2, 3
-
-
-class BadInput(click.ClickException):
-    """Something is wrong with what was asked."""
-
-    exit_code = BAD_INPUT
+FINE, ABOVE, NOT_TRUSTED = 0, 1, 3
 
 
 def _monitored(command: Callable[..., None]) -> Callable[..., None]:
@@ -31,10 +28,8 @@ def _monitored(command: Callable[..., None]) -> Callable[..., None]:
 
         if tracking_uri is not None:
             mlflow.set_tracking_uri(tracking_uri)
-        try:
+        with in_options():
             command(**options)
-        except TrueupError as failure:
-            raise BadInput(str(failure)) from failure
 
     return wrapped
 
@@ -86,19 +81,12 @@ def init(model_uri: str, reference: str, all_missing: bool, **options: Any) -> N
     show_default=True,
     help="Calendar period of a batch with --time-column.",
 )
+@click.option("--chunk-rows", type=click.IntRange(1), default=None, help="A batch each N rows.")
 @click.option("--json", "as_json", is_flag=True, help="Print each estimate as a line of JSON.")
 @_monitored
-def run(
-    model_uri: str, batch: str, at: str | None, time_column: str | None, period: Any, as_json: bool
-) -> None:
+def run(model_uri: str, batch: str, as_json: bool, **how: Any) -> None:
     """Estimate the error on a batch and log it; exit 3 if one is not to be trusted."""
-    from trueup_mlflow import monitor as monitoring
-    from trueup_mlflow.monitor_batches import estimate_periods
-
-    if time_column is None:
-        found = [("", monitoring.estimate(model_uri, batch, at=at))]
-    else:
-        found = estimate_periods(model_uri, batch, time_column=time_column, period=period)
+    found = _estimates(model_uri, batch, **how)
     for name, estimate in found:
         values = estimate.to_dict()
         line = json.dumps({"period": name, **values}) if as_json else _sentence(values)
@@ -107,19 +95,93 @@ def run(
         raise click.exceptions.Exit(NOT_TRUSTED)
 
 
+def _estimates(
+    model_uri: str,
+    batch: str,
+    *,
+    at: str | None,
+    time_column: str | None,
+    period: Any,
+    chunk_rows: int | None,
+) -> list[tuple[str, Any]]:
+    from trueup_mlflow import monitor as monitoring
+    from trueup_mlflow.monitor_batches import estimate_chunks, estimate_periods
+
+    if time_column is not None and (chunk_rows is not None or at is not None):
+        raise BadInput("--time-column goes with neither --chunk-rows nor --at. Give one of them.")
+    if time_column is not None:
+        return estimate_periods(model_uri, batch, time_column=time_column, period=period)
+    if chunk_rows is not None:
+        return estimate_chunks(model_uri, batch, rows=chunk_rows, at=at)
+    return [("", monitoring.estimate(model_uri, batch, at=at))]
+
+
+@monitor.command("compare")
+@click.argument("champion", metavar="models:/NAME@champion")
+@click.argument("challenger", metavar="models:/NAME@challenger")
+@click.option("--batch", required=True, help="Rows without labels: .parquet, .csv or .csv.gz.")
+@click.option("--at", default=None, help="Time of the batch as an ISO date; now by default.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@_monitored
+def compare(champion: str, challenger: str, batch: str, at: str | None, as_json: bool) -> None:
+    """Estimate the error of two models on one batch; decide over the batches that both have.
+
+    Exit code: 0 the challenger has the lower error, 1 the champion, 2 bad input, 3 inconclusive.
+    """
+    from trueup_mlflow import monitor as monitoring
+
+    found = monitoring.compare(champion, challenger, batch, at=at)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), allow_nan=False))
+    else:
+        for name in ("champion", "challenger"):
+            click.echo(f"{name} {_sentence(getattr(found, name).to_dict())}")
+        if found.series is not None:
+            series = found.series
+            click.echo(
+                f"challenger - champion over {series.n_pairs} batches ({found.basis}): "
+                f"{series.difference:+.3g} [{series.low:+.3g}, {series.high:+.3g}]"
+            )
+        click.echo(f"{found.verdict}{': ' * bool(found.reason)}{found.reason}")
+    codes = {"challenger": FINE, "champion": ABOVE, "inconclusive": NOT_TRUSTED}
+    raise click.exceptions.Exit(codes[found.verdict])
+
+
 @monitor.command("watch")
 @_MODEL
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--seconds", type=float, default=10.0, show_default=True, help="Pause between looks.")
 @click.option("--once", is_flag=True, help="Stop when the folder holds no more files.")
+@click.option(
+    "--prometheus-port", type=int, default=None, help="Serve the latest estimate on this port."
+)
 @_monitored
-def watch(model_uri: str, folder: Path, seconds: float, once: bool) -> None:
+def watch(
+    model_uri: str, folder: Path, seconds: float, once: bool, prometheus_port: int | None
+) -> None:
     """Estimate the error on files as they come in FOLDER; they move to done/ or rejected/."""
     from trueup_mlflow.monitor_batches import watch as watching
 
-    for path, outcome in watching(model_uri, folder, seconds=seconds, once=once):
-        told = str(outcome) if isinstance(outcome, TrueupError) else _sentence(outcome.to_dict())
-        click.echo(f"{path.name} {told}")
+    with contextlib.ExitStack() as stack:
+        exporter = _exporter(stack, model_uri, prometheus_port)
+        for path, outcome in watching(model_uri, folder, seconds=seconds, once=once):
+            if isinstance(outcome, TrueupError):
+                click.echo(f"{path.name} {outcome}")
+                continue
+            click.echo(f"{path.name} {_sentence(outcome.to_dict())}")
+            if exporter is not None:
+                exporter.show(outcome)
+
+
+def _exporter(stack: contextlib.ExitStack, model_uri: str, port: int | None) -> Any:
+    if port is None:
+        return None
+    from trueup_mlflow.monitor_prometheus import PrometheusExporter
+
+    try:
+        return stack.enter_context(PrometheusExporter(model_uri, port))
+    except (ImportError, OSError) as error:
+        raise BadInput(f"--prometheus-port {port}: {error}") from error
 
 
 @monitor.command("realize")
@@ -140,12 +202,13 @@ def realize(model_uri: str, labels: str) -> None:
 @monitor.command("report")
 @_MODEL
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="HTML file to write.")
+@click.option("--threshold", "thresholds", type=float, multiple=True, help="Error drawn as a line.")
 @_monitored
-def report(model_uri: str, out: Path) -> None:
+def report(model_uri: str, out: Path, thresholds: tuple[float, ...]) -> None:
     """Write one HTML page that needs no network."""
     from trueup_mlflow import monitor as monitoring
 
-    click.echo(str(monitoring.report(model_uri, out)))
+    click.echo(str(monitoring.report(model_uri, out, thresholds=thresholds)))
 
 
 @monitor.command("status")
@@ -160,7 +223,10 @@ def status(fail_above: float | None) -> None:
     from trueup_mlflow import monitor as monitoring
 
     codes = {FINE}
-    for entry in monitoring.status():
+    entries = monitoring.status()
+    if not entries:
+        click.echo("no monitored model has a batch yet: see trueup monitor init and run")
+    for entry in entries:
         batch = entry["batch"]
         code, note = _verdict(batch.estimate, fail_above)
         codes.add(code)

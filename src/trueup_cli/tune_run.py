@@ -9,17 +9,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Literal
 
 import numpy as np
 import optuna
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.trial import TrialState
 from tqdm import tqdm
 
-from trueup.errors import InvalidInputError
+from trueup.errors import InvalidInputError, StateMismatchError
 from trueup_cli.tune_space import load_space, load_train, with_space
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals, recover_stale
 from trueup_optuna.journal import open_journal
@@ -109,8 +111,18 @@ def prepare_study(plan: TunePlan, *, resume: bool) -> optuna.Study:
             f"study must be new; got {plan.study_name!r}, which exists in {plan.storage}. "
             "Add --resume or choose another --study-name."
         ) from None
+    _check_direction(study, plan)
     plan_objective(plan).pin(study)
     return study
+
+
+def _check_direction(study: optuna.Study, plan: TunePlan) -> None:
+    begun = study.direction.name.lower()
+    if begun != plan.direction:
+        raise StateMismatchError(
+            f"direction must be what the study {plan.study_name!r} was begun with, {begun!r}; got "
+            f"{plan.direction!r}. Resume with the same direction or begin another study."
+        )
 
 
 def open_study(plan: TunePlan, *, load_if_exists: bool = True) -> optuna.Study:
@@ -135,8 +147,13 @@ def plan_sampler(plan: TunePlan, worker: int, begun: int) -> optuna.samplers.Bas
 
 def plan_train(plan: TunePlan) -> Any:
     """Return the train function of a plan."""
-    space = None if plan.space is None else load_space(plan.space)
-    return with_space(load_train(plan.target), space)
+    return _train_of(plan.target, plan.space)
+
+
+@cache
+def _train_of(target: str, space: str | None) -> Any:
+    """Run the script once a process: it may load data."""
+    return with_space(load_train(target), None if space is None else load_space(space))
 
 
 def run_stage(plan: TunePlan, stage: Stage, worker: int = 0) -> None:
@@ -169,9 +186,25 @@ def _search(study: optuna.Study, plan: TunePlan) -> None:
         begun = study.get_trials(deepcopy=False, states=(*_FINISHED, TrialState.RUNNING))
         waiting = study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
         if waiting or len(begun) < plan.trials:
-            study.optimize(objective, n_trials=1)
+            _run_trial(study, objective)
         else:
             time.sleep(0.2)  # the last trials belong to other workers, or to dead ones
+
+
+def _run_trial(study: optuna.Study, objective: SeedObjective) -> None:
+    """Run a trial as ``study.optimize`` does; one that was taken over is left to its new owner."""
+    trial = study.ask()
+    try:
+        value = objective(trial)
+    except UpdateFinishedTrialError:
+        return
+    except optuna.TrialPruned:
+        study.tell(trial, state=TrialState.PRUNED, skip_if_finished=True)
+    except BaseException:
+        study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
+        raise
+    else:
+        study.tell(trial, value, skip_if_finished=True)
 
 
 def count_finished(study: optuna.Study) -> int:

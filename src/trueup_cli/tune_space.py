@@ -9,10 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 
 from trueup.errors import InvalidInputError
 
 _KINDS = {"float": ("low", "high"), "int": ("low", "high"), "categorical": ("choices",)}
+_DISTRIBUTIONS: dict[str, Callable[..., BaseDistribution]] = {
+    "float": FloatDistribution,
+    "int": IntDistribution,
+    "categorical": CategoricalDistribution,
+}
 _OPTIONAL = {"float": {"log", "step"}, "int": {"log", "step"}, "categorical": set[str]()}
 
 
@@ -53,7 +64,12 @@ def load_space(path: str | Path) -> dict[str, dict[str, Any]]:
     InvalidInputError
         If the file isn't a mapping of names to parameters, or a parameter lacks or has a wrong key.
     """
-    space = yaml.safe_load(Path(path).read_text())
+    try:
+        space = yaml.safe_load(Path(path).read_text())
+    except yaml.YAMLError as error:
+        raise InvalidInputError(
+            f"space must be a YAML file; got {str(path)!r}. Correct it: {error}"
+        ) from None
     if not isinstance(space, dict) or not space:
         raise InvalidInputError(
             f"space must be a mapping of parameter names; got {type(space).__name__}. "
@@ -83,6 +99,18 @@ def _check_parameter(name: str, parameter: Any) -> None:
                 f"{key} of parameter {name!r} must be a number; got {parameter[key]!r}. "
                 "YAML reads 1e-4 as text: write 1.0e-4."
             )
+    _check_distribution(name, parameter)
+
+
+def _check_distribution(name: str, parameter: dict[str, Any]) -> None:
+    arguments = {key: value for key, value in parameter.items() if key != "type"}
+    try:
+        _DISTRIBUTIONS[parameter["type"]](**arguments)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"parameter {name!r} must be a distribution that Optuna takes; got {parameter!r}. "
+            f"Correct the space file: {error}"
+        ) from None
 
 
 def suggest(trial: Any, space: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
-from scipy.special import expit, softmax
+from scipy.optimize import brentq, minimize
+from scipy.special import expit, log_softmax, logsumexp, softmax
 
 from trueup.bias import solve_logit_shift, solve_softmax_shift
 from trueup.errors import UndefinedMetricError
@@ -123,13 +123,13 @@ def test_softmax_shift_of_two_classes_is_the_logit_shift():
     assert bias[1] - bias[0] == pytest.approx(solve_logit_shift(logit, y_true).value, abs=1e-12)
 
 
-def test_newton_and_scaling_agree_on_rare_classes():
+def test_thirty_rare_classes_more_change_nothing():
     rng = np.random.default_rng(6)
     shares = np.r_[0.002, np.full(4, 0.998 / 4)]
-    y_true = np.r_[np.arange(5), rng.choice(5, size=4995, p=shares)]
-    logit = rng.normal(size=(5000, 5)) * 3.0
+    y_true = np.r_[np.arange(5), rng.choice(5, size=995, p=shares)]
+    logit = rng.normal(size=(1000, 5)) * 3.0
     few = solve_softmax_shift(logit, y_true)
-    padded = np.column_stack([logit, *(np.full(5000, -30.0) for _ in range(30))])
+    padded = np.column_stack([logit, *(np.full(1000, -30.0) for _ in range(30))])
     labels = np.r_[y_true, np.arange(5, 35)]
     many = solve_softmax_shift(
         np.vstack([padded, np.full((30, 35), -30.0) + 60.0 * np.eye(35)[5:]]), labels
@@ -137,13 +137,71 @@ def test_newton_and_scaling_agree_on_rare_classes():
     np.testing.assert_allclose(many - many.mean(), few - few.mean(), atol=1e-9)
 
 
-def test_softmax_shift_survives_confident_logits():
-    rng = np.random.default_rng(8)
-    logit = rng.normal(size=(500, 3)) * 200.0
-    y_true = rng.integers(0, 3, 500)
-    bias = solve_softmax_shift(logit, y_true)
-    predicted = softmax(logit - bias, axis=1).mean(axis=0)
-    np.testing.assert_allclose(predicted, np.bincount(y_true) / 500, atol=1e-10)
+def minimized_shift(logit, y_true):
+    """Minimise the mean log loss, whose gradient is the gap of the shares, by a trust region."""
+    share = np.bincount(y_true) / len(y_true)
+
+    def hessian(bias):
+        p = softmax(logit - bias, axis=1)
+        return np.diag(p.mean(axis=0)) - p.T @ p / len(p)
+
+    found = minimize(
+        lambda b: logsumexp(logit - b, axis=1).mean() + share @ b,
+        np.zeros(len(share)),
+        jac=lambda b: share - softmax(logit - b, axis=1).mean(axis=0),
+        hess=hessian,
+        method="trust-exact",
+        options={"gtol": 1e-12, "maxiter": 2000},
+    ).x
+    return found - found.mean()
+
+
+@pytest.mark.parametrize(("sd", "n_classes"), [(1.0, 40), (5.0, 4), (10.0, 40)])
+@pytest.mark.parametrize("rare", [False, True])
+def test_softmax_shift_equals_a_general_minimizer(sd, n_classes, rare):
+    logit, y_true = confident_rows(sd, n_classes, rare)
+    reference = minimized_shift(logit, y_true)
+    # the minimiser stops at a gradient of 1e-12, a millionth of which a class of two rows feels
+    np.testing.assert_allclose(solve_softmax_shift(logit, y_true), reference, atol=1e-6)
+
+
+def confident_rows(sd, n_classes, rare, n=2000):
+    rng = np.random.default_rng(n_classes)
+    shares = np.r_[np.full(n_classes - 1, 0.001 / (n_classes - 1)), 0.999] if rare else None
+    y_true = rng.choice(n_classes, size=n, p=shares)
+    y_true[:n_classes] = np.arange(n_classes)
+    return sd * rng.normal(size=(n, n_classes)), y_true
+
+
+@pytest.mark.parametrize("sd", [10.0, 100.0, 300.0, 1000.0])
+@pytest.mark.parametrize("n_classes", [3, 40])
+@pytest.mark.parametrize("rare", [False, True])
+def test_softmax_shift_converges_on_confident_logits_and_rare_classes(sd, n_classes, rare):
+    logit, y_true = confident_rows(sd, n_classes, rare)
+    log_proba = log_softmax(logit - solve_softmax_shift(logit, y_true), axis=1)
+    predicted = logsumexp(log_proba, axis=0) - np.log(len(y_true))
+    np.testing.assert_allclose(predicted, np.log(np.bincount(y_true) / len(y_true)), atol=1e-9)
+
+
+def nearly_always_right(margin):
+    rng = np.random.default_rng(9)
+    y_true = np.r_[np.arange(10), rng.integers(0, 10, 1990)]
+    logit = rng.normal(size=(2000, 10))
+    said = np.where(rng.random(2000) < 0.02, (y_true + 1) % 10, y_true)
+    logit[np.arange(2000), said] += margin
+    return logit, y_true
+
+
+def test_a_model_that_is_nearly_always_right_has_a_softmax_shift():
+    logit, y_true = nearly_always_right(margin=100.0)
+    predicted = softmax(logit - solve_softmax_shift(logit, y_true), axis=1).mean(axis=0)
+    np.testing.assert_allclose(predicted, np.bincount(y_true) / 2000, rtol=1e-9)
+
+
+def test_shares_that_do_not_meet_are_an_error():
+    logit = np.tile([1e17, 0.0, 0.0], (10, 1))  # neighbouring floats are 16 apart there
+    with pytest.raises(UndefinedMetricError, match=r"shares equal; got .* Scale the logits down"):
+        solve_softmax_shift(logit, np.repeat([0, 1, 2], [5, 3, 2]))
 
 
 def test_missing_class_is_named():

@@ -294,6 +294,11 @@ def test_to_dict_is_plain_json_without_cells():
     assert {"ece", "rce", "floor", "rce_floor", "debiased", "n_levels"} <= plain.keys()
 
 
+def test_one_row_a_level_has_no_interval_of_the_debiased_error():
+    result = field_calibration([0, 1, 1, 0], [0.4, 0.6, 0.3, 0.2], [0, 1, 2, 3])
+    assert (result.debiased_low, result.debiased_high) == (None, None)
+
+
 def test_evaluate_measures_several_fields():
     pair = combine_fields(SITE, np.arange(N) % 2)
     result = evaluate(LABEL, PROBA, fields={"site": SITE, "site x parity": pair})

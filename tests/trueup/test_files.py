@@ -12,7 +12,7 @@ from scipy.special import expit
 
 import trueup.files
 from trueup import CrossFit, HoldOut, evaluate, evaluate_files
-from trueup.errors import InvalidInputError
+from trueup.errors import InexactSummaryError, InvalidInputError
 
 
 @pytest.fixture(autouse=True)
@@ -142,6 +142,12 @@ def test_memory_stays_far_below_the_file(tmp_path):
     assert n == "8000000"
     assert path.stat().st_size > 130 * 2**20
     assert float(grown) < 100.0
+
+
+def test_a_bias_too_large_for_far_logits_is_refused(frame, tmp_path):
+    frame.assign(logit=frame.logit + 45.0).to_parquet(tmp_path / "far.parquet")
+    with pytest.raises(InexactSummaryError, match=r"got a bias of 4.*, or pass the rows, or a"):
+        evaluate_files(tmp_path / "far.parquet", y_true="click", y_logit="logit")
 
 
 def test_bad_files_are_refused_by_name(frame, tmp_path):

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from scipy.special import expit
 
 from trueup.calibrators import load_calibrator
-from trueup_cli.calibrate import calibrate
+from trueup.calibrators.compare import default_calibrators
+from trueup_cli.calibrate import _NAMES, calibrate
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def columns(path):
 def test_fits_reports_and_saves(predictions, tmp_path):
     result = run(*columns(predictions), "--time", "day", "--output", tmp_path / "out")
     assert result.exit_code == 0, result.output
-    assert "field-offset: kept" in result.output
+    assert "field_offset: kept" in result.output
     loaded = load_calibrator(tmp_path / "out")
     assert loaded.decision_.n_fit == 2000
     low, high = loaded.predict_proba([0.5, 0.5], fields={"site": np.array([0, 5])})[:, 1]
@@ -65,7 +66,7 @@ def test_compare_prints_the_table_and_logs_it(predictions, tmp_path, monkeypatch
         metrics, tags = logged.data.metrics, logged.data.tags
         assert metrics["calibrator_field_offset_field_ece"] < metrics["calibrator_base_field_ece"]
         assert tags["trueup.guard.field_offset"] == "kept"
-        assert len([key for key in metrics if key.startswith("calibrator_")]) == 7 * 8
+        assert len([key for key in metrics if key.startswith("calibrator_")]) == 7 * 10
         names = [
             file.path
             for file in mlflow.MlflowClient(uri).list_artifacts(logged.info.run_id, "trueup")
@@ -84,10 +85,43 @@ def test_a_column_that_is_not_there_is_named(predictions):
 def test_wrong_probabilities_are_named(predictions):
     result = run(predictions, "--target", "y", "--proba", "day", "--calibrator", "shift")
     assert result.exit_code == 2
-    assert "X must hold probabilities" in result.output
+    assert "--proba 'day' must hold probabilities" in result.output
 
 
 def test_compare_needs_a_field(predictions):
     result = run(predictions, "--target", "y", "--proba", "p", "--compare")
     assert result.exit_code == 2
     assert "--field must be given" in result.output
+
+
+def test_compare_shows_the_calibrators_that_were_chosen(predictions):
+    chosen = ("--calibrator", "temperature", "--calibrator", "field-offset")
+    result = run(*columns(predictions), "--compare", *chosen)
+    assert result.exit_code == 0, result.output
+    shown = [line.split("|")[1].strip() for line in result.output.splitlines()[2:]]
+    assert shown == ["base", "temperature", "field_offset"]
+
+
+def test_every_name_of_the_table_can_be_chosen_and_no_other():
+    assert [*default_calibrators("site")] == [*_NAMES]
+    result = run("--help")
+    assert all(name in result.output for name in _NAMES)
+
+
+def test_several_calibrators_need_compare(predictions):
+    result = run(*columns(predictions), "--calibrator", "platt", "--calibrator", "shift")
+    assert result.exit_code == 2
+    assert "--calibrator must be given once without --compare; got 2" in result.output
+
+
+def test_one_field_is_needed_where_the_network_reads_it_alone(predictions):
+    bare = (predictions, "--target", "y", "--proba", "p", "--calibrator", "neural_field_only")
+    result = run(*bare)
+    assert result.exit_code == 2
+    assert "--field must be given with neural_field_only" in result.output
+
+
+def test_labels_other_than_0_and_1_are_named(predictions):
+    result = run(predictions, "--target", "site", "--proba", "p", "--field", "site", "--compare")
+    assert result.exit_code == 2
+    assert "--target 'site' must hold labels 0 and 1" in result.output

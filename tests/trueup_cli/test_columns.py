@@ -59,10 +59,10 @@ def test_bad_files_are_refused_with_the_message(frame, tmp_path):
     (tmp_path / "a.txt").write_text("y\n1\n")
     pd.DataFrame({"y": ["text"]}).to_parquet(tmp_path / "b.parquet")
     for files, message in (
-        (["nowhere*.parquet"], "files must be paths or patterns of files; got .*nowhere"),
+        (["nowhere*.parquet"], "paths must name files; got .*nowhere"),
         (["broken.parquet"], "broken.parquet must be a readable file; got"),
         (["empty.csv"], "empty.csv must be a readable file; got"),
-        (["a.txt"], "files must end in one of .parquet"),
+        (["a.txt"], "paths must end in one of .parquet"),
         (["a.parquet", "b.parquet"], "files must agree about the types of their columns"),
     ):
         with pytest.raises(InvalidInputError, match=message):

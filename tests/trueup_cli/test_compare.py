@@ -51,7 +51,9 @@ def test_better_candidate_passes_with_a_line_that_a_person_understands(run):
     result = run("deep", "mlp", "--candidate-name", "DeepFM", "--baseline-name", "MLP")
     assert result.exit_code == 0
     expected = compare_values(VALUES["deep"], VALUES["mlp"]).sentence("DeepFM", "MLP")
-    assert result.stdout == expected + "\n"
+    sentence, logged = result.stdout.splitlines()
+    assert sentence == expected
+    assert len(logged.removeprefix("logged to run ")) == 32
     assert "DeepFM beats MLP in 100% of 10 pairs" in result.stdout
 
 
@@ -94,8 +96,11 @@ def test_options_reach_the_comparison(run):
     [
         (("cnn", "mlp"), "candidate must match at least one run; got none"),
         (("mlp", "mlp"), "must match different runs"),
-        (("deep", "mlp", "--experiment-name", "nowhere"), "name existing experiments"),
-        (("deep", "mlp", "--min-effect", "-1"), "min_effect must be finite and at least 0"),
+        (
+            ("deep", "mlp", "--experiment-name", "nowhere"),
+            "--experiment-name must name existing experiments",
+        ),
+        (("deep", "mlp", "--min-effect", "-1"), "--min-effect must be finite and at least 0"),
         (("de'ep", "mlp"), "Invalid"),
         (("deep", "mlp", "--gate", "best"), "'best' is not one of"),
     ],

@@ -22,6 +22,8 @@ FRAME = pd.DataFrame(
     {
         "click": Y,
         "named": np.array(["no", "yes"])[Y],
+        "bought": Y == 1,
+        "one": 0,
         "p": P,
         "l": np.log(P / (1 - P)),
         "site": np.arange(N) % 3,
@@ -51,6 +53,18 @@ def as_dict(*arguments):
     return json.loads(result.stdout)
 
 
+def assert_same(found, reference):
+    """Compare two evaluations; a summary of the files is within 1e-11 of the rows."""
+    assert found.keys() == reference.keys()
+    for key, value in reference.items():
+        if isinstance(value, (float, list)):
+            np.testing.assert_allclose(found[key], value, rtol=0.0, atol=1e-11, err_msg=key)
+        elif key == "standard_errors":
+            assert found[key] == pytest.approx(value, rel=0.0, abs=1e-11)
+        else:
+            assert found[key] == value, key
+
+
 def expected(y, p=None, **options):
     return json.loads(json.dumps(trueup.evaluate(y, p, **options).to_dict()))
 
@@ -67,6 +81,15 @@ def test_json_is_the_evaluation_of_all_files(preds):
         (
             ["--target", "named", "--proba", "p", "--label", "no", "--label", "yes"],
             lambda: expected(Y, P),
+        ),
+        (["--target", "bought", "--proba", "p"], lambda: expected(Y, P)),
+        (
+            ["--target", "bought", "--proba", "p", "--label", "False", "--label", "True"],
+            lambda: expected(Y, P),
+        ),
+        (
+            ["--target", "bought", "--proba", "p", "--label", "yes", "--label", "no"],
+            lambda: expected(1 - Y, P),
         ),
         (
             ["--target", "click", "--proba", "p", "--label", "1", "--label", "0"],
@@ -95,7 +118,7 @@ def test_json_is_the_evaluation_of_all_files(preds):
     ],
 )
 def test_each_option_is_the_keyword_of_evaluate(preds, arguments, evaluation):
-    assert as_dict(preds, *arguments) == evaluation()
+    assert_same(as_dict(preds, *arguments), evaluation())
 
 
 def test_table_shows_what_a_run_would_gain(preds):
@@ -109,6 +132,31 @@ def test_table_shows_what_a_run_would_gain(preds):
         "bias_term_val_log_loss",
     }
     assert f"{N} rows, {N} scored, CrossFit(folds=5, salt=0)" in result.output
+
+
+def test_table_shows_the_vanilla_value_of_the_scored_rows_where_not_all_are(preds):
+    options = ["--target", "click", "--proba", "p"]
+    assert "scored rows" not in evaluate(preds, *options).output
+    result = evaluate(preds, *options, "--split", "HoldOut(0.3)")
+    reference = trueup.evaluate(Y, P, split=trueup.HoldOut(0.3))
+    lines = result.output.splitlines()
+    assert lines[1].split()[:2] == ["log_loss", f"{reference.vanilla:.6f}"]
+    assert lines[2].startswith("log_loss, scored rows")
+    assert lines[2].split()[-1] == f"{reference.vanilla_on_scored_rows:.6f}"
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_fields_of_large_files_are_summed_up_in_batches(form, tmp_path, monkeypatch):
+    monkeypatch.setattr("trueup_cli.evaluate._LARGE_BYTES", 0)
+    monkeypatch.delattr("trueup_cli.evaluate.read_columns")  # no column is read as a whole
+    path = str(tmp_path / f"large.{form}")
+    FRAME.to_parquet(path) if form == "parquet" else FRAME.to_csv(path, index=False)
+    found = as_dict(path, "--target", "click", "--proba", "p", "--field", "site")
+    measured = trueup.evaluate(Y, P, fields={"site": FRAME["site"].to_numpy()}).fields["site"]
+    for name in ("ece", "rce", "floor"):
+        assert found["fields"]["site"][name] == pytest.approx(getattr(measured, name), abs=1e-9)
+    text = evaluate(path, "--target", "click", "--proba", "p", "--field", "site")
+    assert f"{measured.floor:.6f}" in str(getattr(text, "output", text))
 
 
 def test_table_shows_the_error_of_a_field_beside_that_of_a_perfect_model(preds):
@@ -126,10 +174,43 @@ def test_table_shows_the_error_of_a_field_beside_that_of_a_perfect_model(preds):
         (["--target", "click"], "exactly one of --proba, --logit and --pred must be given; got 0"),
         (["--target", "click", "--proba", "p", "--logit", "l"], "must be given; got 2"),
         (["--target", "click", "--proba", "q"], "column 'q' must be in"),
-        (["--target", "click", "--proba", "l"], "y_pred must be in [0, 1]; got"),
+        (["--target", "click", "--proba", "l"], "--proba 'l' must be in [0, 1]; got"),
+        (["--target", "click", "--proba", "l"], "as --logit."),
         (["--target", "click", "--proba", "p", "--split", "Fold(3)"], "split must be one of"),
-        (["--target", "named", "--proba", "p"], "Pass labels=[negative, positive]"),
-        (["--target", "click", "--proba", "p", "--label", "a", "--label", "b"], "Fix --label"),
+        (
+            ["--target", "named", "--proba", "p"],
+            "--target 'named' must be 0 and 1, or --label must",
+        ),
+        (["--target", "named", "--proba", "p"], "Pass --label NEGATIVE --label POSITIVE."),
+        (
+            ["--target", "named", "--proba", "p", "--label", "a", "--label", "yes"],
+            "--target 'named' must be one of ['a', 'yes']; got",
+        ),
+        (
+            ["--target", "click", "--proba", "p", "--label", "a", "--label", "b"],
+            "--label must be numbers, as the column of the labels is; got ['a', 'b']. "
+            "It holds 0, 1.",
+        ),
+        (
+            ["--target", "bought", "--proba", "p", "--label", "a", "--label", "b"],
+            "--label must be true and false",
+        ),
+        (
+            ["--target", "click", "--proba", "p", "--label", "1"],
+            "--label must name two classes, the positive one last; got [1.0]. "
+            "Pass --label NEGATIVE --label POSITIVE.",
+        ),
+        (["--target", "click", "--proba", "p", "--weight", "l"], "--weight 'l' must not be neg"),
+        (
+            ["--target", "one", "--proba", "p"],
+            "--target 'one' must hold more than one class; got 600 rows in which all labels are "
+            "the same (0).",
+        ),
+        (
+            ["--target", "click", "--proba", "p", "--split", "Rolling(2)"],
+            "--time must be given with Rolling; got None.",
+        ),
+        (["--target", "click", "--logit", "l", "--loss", "mean_squared_error"], "Pass --pred."),
         (["--target", "click", "--proba", "p", "--time", "day", "--split", "Rolling(999)"], "two"),
         (["--target", "click", "--proba", "p", "--loss", "auc"], "Invalid value for '--loss'"),
         (["--proba", "p"], "Missing option '--target'"),
@@ -151,7 +232,7 @@ def test_the_command_itself_prints_one_line_and_no_traceback(tmp_path):
     command += [str(tmp_path / "no.parquet"), "--target", "y", "--proba", "p"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 2
-    assert run.stderr.startswith("Error: files must be paths or patterns of files; got")
+    assert run.stderr.startswith("Error: paths must name files; got")
     assert len(run.stderr.splitlines()) == 1
 
 
@@ -163,6 +244,20 @@ def test_warnings_are_one_line_on_standard_error(tmp_path):
     (line,) = result.stderr.splitlines()
     assert line.startswith(f"warning: {N} predictions are ")
     assert json.loads(result.stdout)["n"] == N
+
+
+def test_files_are_summed_up_batch_by_batch_with_one_warning(tmp_path, monkeypatch):
+    monkeypatch.setattr("trueup.files._BATCH_ROWS", 100)
+    monkeypatch.setattr("trueup_cli.evaluate.read_columns", None)  # whole columns are not read
+    path, certain = tmp_path / "a.parquet", P.copy()
+    certain[[50, 350]] = 1.0 - Y[[50, 350]]
+    pd.DataFrame({"y": Y, "p": certain}).to_parquet(path)
+    result = evaluate(str(path), "--target", "y", "--proba", "p", "--json")
+    assert result.exit_code == 0, result.output
+    (line,) = result.stderr.splitlines()  # and no progress bar: this is no terminal
+    assert line.startswith("warning: 2 predictions are ")
+    with pytest.warns(trueup.errors.TrueupWarning):
+        assert_same(json.loads(result.stdout), expected(Y, certain))
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from trueup.errors import InvalidInputError
 from trueup_cli.tune import tune
 from trueup_cli.tune_report import save_figure
-from trueup_cli.tune_run import TunePlan, load_study, plan_sampler
+from trueup_cli.tune_run import TunePlan, _train_of, load_study, plan_sampler
 from trueup_cli.tune_space import load_space, load_train, suggest
 from trueup_optuna import report_study
 from trueup_optuna.records import seed_records
@@ -49,6 +49,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "space.yaml").write_text(SPACE)
     before = list(sys.path)
     yield tmp_path
+    _train_of.cache_clear()
     sys.path[:] = before
     sys.modules.pop("my_script", None)
 
@@ -108,6 +109,15 @@ def test_a_train_function_may_suggest_by_itself(folder):
     assert "vanilla: not recorded" in result.output
 
 
+def test_a_script_runs_once_a_process(folder):
+    script = folder / "my_script.py"
+    script.write_text(
+        script.read_text() + "\nwith open('loads', 'a') as file:\n    file.write('x')\n"
+    )
+    assert invoke(*arguments()).exit_code == 0
+    assert (folder / "loads").read_text() == "x"
+
+
 def test_an_existing_study_needs_resume(folder):
     assert invoke(*arguments()).exit_code == 0
     again = invoke(*arguments())
@@ -145,7 +155,14 @@ def test_resuming_with_another_alpha_is_refused(folder):
     invoke(*arguments())
     result = invoke(*arguments("--resume", "--alpha", "0.2"))
     assert result.exit_code == 2
-    assert "rule must be what the study 'trueup' was begun with" in result.output
+    assert "alpha must be what the study 'trueup' was begun with" in result.output
+
+
+def test_resuming_in_the_other_direction_is_refused(folder):
+    invoke(*arguments())
+    result = invoke(*arguments("--resume", "--direction", "maximize"))
+    assert result.exit_code == 2
+    assert "direction must be what the study 'trueup' was begun with, 'minimize'" in result.output
 
 
 @pytest.mark.parametrize(
@@ -197,6 +214,29 @@ def test_workers_that_all_fail_say_how_to_go_on(folder):
     assert run.returncode == 2
     assert "RuntimeError: disk" in run.stderr
     assert "a worker must finish the search; got exit codes [1, 1]" in run.stderr
+
+
+def test_a_trial_that_another_worker_took_over_ends_no_worker(folder):
+    (folder / "my_script.py").write_text(
+        SCRIPT.format(pause=0.0).replace(
+            "def train_number(trial, seed):",
+            "def train_number(trial, seed):\n    bury_once()\n",
+        )
+        + """
+buried = []
+
+def bury_once():
+    from trueup_cli.tune_run import load_study
+    from trueup_optuna import recover_stale
+
+    if not buried:
+        buried.extend(recover_stale(load_study("trueup-study.journal", "trueup"), grace=-1.0))
+"""
+    )
+    result = invoke("my_script.py:train_number", *arguments()[3:])
+    assert result.exit_code == 0, result.output
+    assert "trial 0 gave no sign of life" in result.output
+    assert "6 configurations" in result.output
 
 
 def test_a_terminal_gets_a_progress_bar(folder):
@@ -251,6 +291,11 @@ def finished_seeds():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("x: [", "space must be a YAML file; got"),
+        ("x: {type: float, low: 2.0, high: 1.0}", "parameter 'x' must be a distribution"),
+        ("x: {type: int, low: 0, high: 9, log: true}", "parameter 'x' must be a distribution"),
+        ("x: {type: categorical, choices: 3}", "parameter 'x' must be a distribution"),
+        ("x: {type: categorical, choices: []}", "parameter 'x' must be a distribution"),
         ("- 1", "space must be a mapping of parameter names; got list"),
         ("x: {low: 0, high: 1}", "type of parameter 'x' must be one of"),
         ("x: {type: float, low: 0}", r"keys of float parameter 'x' must be \['high', 'low'\]"),

@@ -174,6 +174,25 @@ def test_bad_predictions_raise_and_store_nothing(client):
     assert client.list_artifacts(active.info.run_id, "trueup") == []
 
 
+def test_predictions_that_no_table_holds_are_a_tag(client):
+    times = np.datetime64("2013-01-01T00:00:00", "ps") + np.arange(N)  # Arrow has no such unit
+    with mlflow.start_run() as active, pytest.warns(TrueupWarning, match="predictions_val was not"):
+        assert log_predictions(Y, P, times=times) is None
+    tags = client.get_run(active.info.run_id).data.tags
+    assert "trueup.skipped.predictions_val" in tags
+
+
+def test_run_whose_artifacts_are_gone_is_reported_and_the_others_are_filled(client):
+    lost = client.create_experiment("lost", artifact_location="gone://store")
+    gone = client.create_run(lost).info.run_id
+    client.set_terminated(gone)
+    there = run_with_predictions()
+    first, second = backfill([gone, there])
+    assert (first.run_id, first.artifact, first.status) == (gone, "", "skipped")
+    assert "gone://store" in first.reason
+    assert second.status == "logged"
+
+
 def test_predictions_that_cannot_be_written_warn_and_return_none(client):
     with pytest.warns(TrueupWarning) as caught:
         assert log_predictions(Y, P, run_id="0" * 32) is None

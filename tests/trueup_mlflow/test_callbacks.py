@@ -129,6 +129,144 @@ def test_lightgbm_logs_every_so_often_and_the_last_iteration(client, kind):
     assert history[-1].value == pytest.approx(expected.calibrated, rel=1e-9)
 
 
+@pytest.mark.parametrize("objective", ["binary", "cross_entropy"])
+def test_lightgbm_reads_the_slope_of_the_link_from_the_model(client, objective):
+    from trueup_mlflow.callbacks.lightgbm import TrueupCallback
+
+    (x, y), (x_val, y_val) = rows("binary")
+    params = {"objective": objective, "sigmoid": 2.5, **QUIET}  # cross_entropy knows no slope
+    with mlflow.start_run() as run:
+        booster = lightgbm.train(
+            params, lightgbm.Dataset(x, y), 3, callbacks=[TrueupCallback(x_val, y_val)]
+        )
+    expected = trueup.evaluate(y_val, booster.predict(x_val))
+    found = metrics_of(client, run)
+    assert found["val_log_loss"] == pytest.approx(expected.vanilla, rel=1e-9)
+    assert found["calibrated_val_log_loss"] == pytest.approx(expected.calibrated, rel=1e-9)
+
+
+def gradient_of_half_squares(predicted, data):
+    return predicted - data.get_label(), np.ones_like(predicted)
+
+
+UNCLEAR_IN_LIGHTGBM = {
+    "cross_entropy_lambda": {"objective": "xentlambda"},
+    "multiclassova": {"objective": "ova", "num_class": 2},
+    "regression_l1": {"objective": "mae"},
+    "quantile": {"objective": "quantile"},
+    "lambdarank": {"objective": "lambdarank"},
+    "custom": {"objective": gradient_of_half_squares},
+}
+
+
+@pytest.mark.parametrize("name", UNCLEAR_IN_LIGHTGBM)
+def test_lightgbm_guesses_no_loss(client, name):
+    from trueup_mlflow.callbacks.lightgbm import TrueupCallback
+
+    (x, y), (x_val, y_val) = rows("binary")
+    group = [N_TRAIN] if name == "lambdarank" else None
+    with (
+        mlflow.start_run() as run,
+        pytest.warns(TrueupWarning, match=rf"'{name}'.*pass loss=\.\.\.") as seen,
+    ):
+        lightgbm.train(
+            {**UNCLEAR_IN_LIGHTGBM[name], **QUIET},
+            lightgbm.Dataset(x, y, group=group),
+            3,
+            callbacks=[TrueupCallback(x_val, y_val, every=1)],
+        )
+    assert len(seen) == 1
+    data = client.get_run(run.info.run_id).data
+    assert data.metrics == {}
+    assert "pass loss=..." in data.tags["trueup.skipped.val_loss"]
+
+
+def test_lightgbm_takes_the_loss_that_is_passed(client):
+    from trueup_mlflow.callbacks.lightgbm import TrueupCallback
+
+    (x, y), (x_val, y_val) = rows("regression")
+    with mlflow.start_run() as run:
+        booster = lightgbm.train(
+            {"objective": gradient_of_half_squares, **QUIET},
+            lightgbm.Dataset(x, y),
+            3,
+            callbacks=[TrueupCallback(x_val, y_val, loss="mean_squared_error")],
+        )
+    expected = trueup.evaluate(y_val, booster.predict(x_val), loss="mean_squared_error")
+    assert metrics_of(client, run)["calibrated_val_mean_squared_error"] == pytest.approx(
+        expected.calibrated
+    )
+
+
+def test_scores_that_are_no_logits_get_no_loss_of_probabilities(client):
+    from trueup_mlflow.callbacks.lightgbm import TrueupCallback as LightGBMCallback
+    from trueup_mlflow.callbacks.xgboost import TrueupCallback as XGBoostCallback
+
+    (x, y), (x_val, y_val) = rows("binary")
+    val = xgboost.DMatrix(x_val, y_val)
+    with mlflow.start_run() as run:
+        with pytest.warns(TrueupWarning, match="no logits"):
+            xgboost.train(
+                {"objective": "binary:hinge", "nthread": 1},
+                xgboost.DMatrix(x, y),
+                2,
+                callbacks=[XGBoostCallback(val, loss="log_loss")],
+            )
+        with pytest.warns(TrueupWarning, match="no logits"):
+            lightgbm.train(
+                {"objective": "ova", "num_class": 2, **QUIET},
+                lightgbm.Dataset(x, y),
+                2,
+                callbacks=[LightGBMCallback(x_val, y_val, loss="log_loss")],
+            )
+    assert metrics_of(client, run) == {}
+
+
+@pytest.mark.parametrize(
+    "objective",
+    ["binary:hinge", "rank:pairwise", "reg:absoluteerror", "reg:gamma", "reg:logistic"],
+)
+def test_xgboost_guesses_no_loss(client, objective):
+    from trueup_mlflow.callbacks.xgboost import TrueupCallback
+
+    (x, y), (x_val, y_val) = rows("binary")
+    train = xgboost.DMatrix(x, y + 1.0 if objective == "reg:gamma" else y)
+    if objective == "rank:pairwise":
+        train.set_group([N_TRAIN])
+    val = xgboost.DMatrix(x_val, y_val)
+    with (
+        mlflow.start_run() as run,
+        pytest.warns(TrueupWarning, match=rf"'{objective}'.*pass loss=\.\.\.") as seen,
+    ):
+        xgboost.train(
+            {"objective": objective, "nthread": 1},
+            train,
+            3,
+            callbacks=[TrueupCallback(val, every=1)],
+        )
+    assert len(seen) == 1
+    data = client.get_run(run.info.run_id).data
+    assert data.metrics == {}
+    assert "pass loss=..." in data.tags["trueup.skipped.val_loss"]
+
+
+@pytest.mark.parametrize("objective", ["binary:logitraw", "multi:softmax"])
+def test_xgboost_reads_margins_as_logits(client, objective):
+    from trueup_mlflow.callbacks.xgboost import TrueupCallback
+
+    kind = "multiclass" if objective.startswith("multi") else "binary"
+    (x, y), (x_val, y_val) = rows(kind)
+    val = xgboost.DMatrix(x_val, y_val)
+    params = {"objective": objective, "nthread": 1} | (
+        {"num_class": 3} if kind == "multiclass" else {}
+    )
+    with mlflow.start_run() as run:
+        booster = xgboost.train(params, xgboost.DMatrix(x, y), 3, callbacks=[TrueupCallback(val)])
+    margin = booster.predict(val, output_margin=True).astype(float)
+    expected = trueup.evaluate(y_val, y_logit=margin)
+    assert metrics_of(client, run)["calibrated_val_log_loss"] == pytest.approx(expected.calibrated)
+
+
 def test_failure_in_a_callback_is_one_warning_and_a_tag_and_training_ends_well(client):
     from trueup_mlflow.callbacks.lightgbm import TrueupCallback
 

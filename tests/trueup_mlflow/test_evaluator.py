@@ -164,6 +164,33 @@ def test_multiclass_model_gets_one_bias_term_for_each_class(client):
     assert terms == pytest.approx(expected.bias_term, rel=1e-6)
 
 
+def test_columns_of_a_model_keep_the_order_of_its_classes(client):
+    train, val = split(table(classes=3))
+    model = LogisticRegression().fit(train[FEATURES], train["y"])
+    expected = trueup.evaluate(val["y"], model.predict_proba(val[FEATURES]))
+    model.classes_, model.coef_ = model.classes_[::-1], model.coef_[::-1]
+    model.intercept_ = model.intercept_[::-1]
+    info = log_sklearn(model, train)
+    _, result = evaluate(info.model_uri, val[[*FEATURES, "y"]], "trueup")
+    assert result.metrics["log_loss"] == pytest.approx(expected.vanilla, rel=1e-9)
+    assert result.metrics["calibrated_log_loss"] == pytest.approx(expected.calibrated, rel=1e-9)
+    assert result.metrics["bias_term_log_loss_0"] == pytest.approx(expected.bias_term[2], rel=1e-6)
+
+
+def test_labels_of_a_column_of_objects_are_plain_zeros_and_ones(client):
+    frame = table().assign(p=lambda rows: 1.0 / (1.0 + np.exp(-rows["a"])))
+    expected = trueup.evaluate(frame["y"], frame["p"])
+    with mlflow.start_run():
+        result = mlflow.models.evaluate(
+            data=frame.assign(y=frame["y"].astype(object)),
+            targets="y",
+            predictions="p",
+            model_type="classifier",
+            evaluators="trueup",
+        )
+    assert result.metrics["calibrated_log_loss"] == pytest.approx(expected.calibrated, rel=1e-12)
+
+
 def test_regression_model(client):
     train, val = split(table())
     model = LinearRegression().fit(train[FEATURES], train["y"])

@@ -46,6 +46,13 @@ def test_evaluation_items_are_exactly_the_contract():
     assert not items.skipped
 
 
+def test_names_of_fields_may_be_numbers():
+    evaluation = binary_evaluation(fields={3: np.arange(400) % 3}, sample_weight=np.full(400, 2.0))
+    items = evaluation_items(evaluation)
+    assert "field_ece_3" in items.metrics
+    assert items.skipped["fields_log_loss"].endswith(": 3")
+
+
 def test_twins_leave_the_vanilla_value_to_the_user():
     evaluation = binary_evaluation()
     items = evaluation_items(evaluation, key="my loss", vanilla=False)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from concurrent.futures import ThreadPoolExecutor
 
 import mlflow
@@ -9,6 +8,7 @@ import pytest
 
 import trueup
 from trueup.errors import InvalidInputError, TrueupWarning
+from trueup.losses import LogLoss
 from trueup_mlflow import log_evaluation
 
 STANDARD_TAGS = {"mlflow.user", "mlflow.source.name", "mlflow.source.type", "mlflow.runName"}
@@ -172,6 +172,18 @@ def test_invalid_argument_raises_and_logs_nothing(client):
     assert gained_tags(run) == set()
 
 
+class BrokenLoss(LogLoss):
+    def values(self, y_true, margin):
+        raise TypeError("not a mistake of the call")
+
+
+def test_type_error_from_inside_is_a_tag(client):
+    with mlflow.start_run() as active, pytest.warns(TrueupWarning, match="mistake of the call"):
+        assert log_evaluation(*rows(), loss=BrokenLoss()) is None
+    tags = client.get_run(active.info.run_id).data.tags
+    assert "TypeError" in tags["trueup.skipped.log_loss"]
+
+
 def test_refused_key_warns_tags_and_returns_the_evaluation(client):
     y, p = rows()
     with mlflow.start_run() as active, pytest.warns(TrueupWarning, match="writing failed"):
@@ -202,15 +214,10 @@ def test_a_server_that_is_gone_does_not_end_the_run(run_id, tmp_path, monkeypatc
 
 def test_values_that_are_not_finite_are_tagged_not_logged(client):
     y = np.array([1e200, 2e200, 3e200, 5e200])
-    with (
-        mlflow.start_run() as active,
-        np.errstate(over="ignore", invalid="ignore"),
-        pytest.warns(TrueupWarning, match="value is"),
-    ):
+    with mlflow.start_run() as active, pytest.warns(TrueupWarning, match="finite"):
         log_evaluation(y, -y, loss="mean_squared_error", split=trueup.InSample())
     run = client.get_run(active.info.run_id)
-    assert all(math.isfinite(value) for value in run.data.metrics.values())
-    assert "mean_squared_error" not in run.data.metrics
+    assert run.data.metrics == {}
     assert "trueup.skipped.mean_squared_error" in run.data.tags
 
 

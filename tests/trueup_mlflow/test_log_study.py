@@ -112,6 +112,32 @@ def test_logging_again_adds_only_what_is_missing(client):
     assert len(client.search_runs([experiment])) == 1 + 5
 
 
+@pytest.mark.parametrize("nested_seeds", [False, True])
+def test_logging_again_adds_the_seeds_that_came_since(client, nested_seeds):
+    study = tuned()
+    where = {"experiment_name": "tuning", "nested_seeds": nested_seeds, "client": client}
+    log_study(report_study(study), **where)
+    finals(study, train, budget=9)
+    report = report_study(study)
+    parent = log_study(report, **where)
+    runs = children(client, parent)
+    for row in report.rows:
+        run = runs[str(row.number)]
+        assert run.data.metrics["n_seeds"] == row.n_seeds
+        vanilla = [record.vanilla for record in row.records]
+        assert run.data.metrics["log_loss_mean"] == pytest.approx(np.mean(vanilla))
+        history = client.get_metric_history(run.info.run_id, "log_loss")
+        assert [metric.step for metric in history] == list(range(row.n_seeds))
+        gone = row.eliminated_by is not None
+        status = f"eliminated by {row.eliminated_by}" if gone else "finished"
+        assert run.data.tags["trueup.status"] == status
+        seeds = children(client, run.info.run_id)
+        assert set(seeds) == {str(r.seed) for r in row.records if nested_seeds}
+    experiment = client.get_experiment_by_name("tuning").experiment_id
+    trainings = report.search_trainings + report.final_trainings
+    assert len(client.search_runs([experiment])) == 1 + 5 + nested_seeds * trainings
+
+
 def test_seeds_can_be_runs_of_their_own(client):
     report = report_study(tuned())
     parent = log_study(report, experiment_name="tuning", nested_seeds=True, client=client)
@@ -136,6 +162,6 @@ def test_a_study_is_logged_through_a_server(server):
 def test_numbers_have_no_calibrated_key(client):
     report = report_study(tuned(train_number, "numbers"))
     parent = log_study(report, client=client)
-    assert client.get_run(parent).data.metrics["log_loss"] == report.best.mean
+    assert client.get_run(parent).data.metrics["value"] == report.best.mean
     for run in children(client, parent).values():
         assert not any(key.startswith("calibrated") for key in run.data.metrics)

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+import urllib.request
 
 import mlflow
 import numpy as np
@@ -14,8 +15,9 @@ from trueup.errors import InvalidInputError
 from trueup_cli.monitor import monitor as command
 from trueup_mlflow import monitor
 from trueup_mlflow.check_registry import load_check
-from trueup_mlflow.monitor_batches import estimate_periods, init_missing
+from trueup_mlflow.monitor_batches import estimate_chunks, estimate_periods, init_missing
 from trueup_mlflow.monitor_items import BatchRecord, timestamp_of
+from trueup_mlflow.monitor_prometheus import PrometheusExporter
 from trueup_mlflow.monitor_report import Coverage
 from trueup_mlflow.monitor_store import MonitorStore
 from trueup_mlflow.registered_model import resolve
@@ -240,6 +242,75 @@ def test_a_watched_folder_is_emptied_and_a_leftover_file_logs_nothing_twice(stor
     (tmp_path / "done" / "first.parquet").replace(tmp_path / "first.parquet")
     CliRunner().invoke(command, ["watch", URI, str(tmp_path), "--once"])
     assert len(monitor.records(URI)) == before + 1
+
+
+def test_chunks_of_rows_are_batches_of_their_own(store, tmp_path):
+    rows = draw(70, start=40_000).drop(columns="y")
+    rows.to_parquet(tmp_path / "rows.parquet")
+    arguments = ["run", URI, "--batch", str(tmp_path / "rows.parquet"), "--at", "2028-01-01"]
+    ran = CliRunner().invoke(command, [*arguments, "--chunk-rows", "30"])
+    assert [line.split()[0] for line in ran.output.splitlines()] == ["0-29", "30-59", "60-69"]
+    logged = [r for r in monitor.records(URI) if r.time.startswith("2028")]
+    assert [record.n for record in logged] == [30, 30, 10]
+    assert [r.timestamp // 1000 - logged[0].timestamp // 1000 for r in logged] == [0, 1, 2]
+    with pytest.raises(InvalidInputError, match="rows must be at least 1; got 0"):
+        estimate_chunks(URI, rows, rows=0)
+    refused = CliRunner().invoke(command, [*arguments, "--time-column", "when"])
+    assert refused.exit_code == 2
+
+
+def test_thresholds_are_drawn_in_the_report(store, tmp_path):
+    monitor.estimate(URI, draw(60, start=41_000).drop(columns="y"), at="2028-02-01")
+    out = tmp_path / "report.html"
+    arguments = ["report", URI, "--out", str(out), "--threshold", "0.4"]
+    assert CliRunner().invoke(command, arguments).exit_code == 0
+    assert "threshold 0.4" in out.read_text()
+    assert "threshold" not in monitor.report(URI, out).read_text()
+
+
+def test_prometheus_serves_the_latest_estimate(store):
+    found = monitor.estimate(URI, draw(60, start=42_000).drop(columns="y"), at="2028-03-01")
+    with PrometheusExporter(URI, 0) as exporter:
+        exporter.show(found)
+        with urllib.request.urlopen(f"http://127.0.0.1:{exporter.port}/metrics") as answer:
+            lines = answer.read().decode().splitlines()
+    served = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    label = f'{{model="{URI}"}}'
+    assert float(served[f"trueup_estimated_mse{label}"]) == found.mse
+    assert float(served[f"trueup_estimated_mse_low{label}"]) == found.low
+    assert float(served[f"trueup_estimated_mse_trusted{label}"]) == found.trusted
+
+
+def test_without_prometheus_client_the_pip_command_is_named(store, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    arguments = ["watch", URI, str(tmp_path), "--once", "--prometheus-port", "0"]
+    ran = CliRunner().invoke(command, arguments)
+    assert ran.exit_code == 2
+    assert "trueup[monitor]" in ran.output
+
+
+def test_champion_and_challenger_are_estimated_on_the_same_batch(store, tmp_path):
+    train = draw(200, seed=12)
+    for labels in (train["y"], 3.0 * train["y"]):
+        register(LinearRegression().fit(train[["a", "b"]], labels), "duel")
+    client = MlflowClient()
+    client.create_experiment("trueup/duel", artifact_location=(store / "files").as_uri())
+    for version, alias in (("1", "challenger"), ("2", "champion")):
+        client.set_registered_model_alias("duel", alias, version)
+        monitor.init(f"models:/duel/{version}", draw(300, seed=13), target="y", row_id="id")
+    pair = ["models:/duel@champion", "models:/duel@challenger"]
+    path = tmp_path / "batch.parquet"
+    for month in range(1, 6):
+        draw(100, start=50_000 + 1_000 * month).drop(columns="y").to_parquet(path)
+        at = f"2026-{month:02d}-28"
+        ran = CliRunner().invoke(command, ["compare", *pair, "--batch", str(path), "--at", at])
+        assert ran.exit_code == (0 if month == 5 else 3), ran.output
+    assert "over 5 batches (estimated)" in ran.output
+    assert ran.output.splitlines()[-1] == "challenger"
+    turned = monitor.compare(*reversed(pair), path, at="2026-05-28")
+    assert turned.verdict == "champion"
+    with pytest.raises(InvalidInputError, match="challenger must be another version"):
+        monitor.compare(pair[0], "models:/duel/2", path)
 
 
 def test_every_version_without_a_check_gets_one(store, tmp_path):

@@ -60,6 +60,24 @@ CALLS = {
             "split": trueup.Rolling("month"),
         },
     ),
+    "hours": (
+        Y,
+        P,
+        {"times": np.datetime64("2013-01-01T00") + np.arange(N), "split": trueup.Rolling(24)},
+    ),
+    "whole months": (
+        Y,
+        P,
+        {"times": np.datetime64("2013-01") + np.arange(N) % 24, "split": trueup.Rolling(3)},
+    ),
+    "seconds": (
+        Y,
+        P,
+        {"times": np.datetime64("2013-01-01T00:00:00") + np.arange(N), "split": trueup.Rolling(60)},
+    ),
+    "bfloat16": (torch.tensor(Y), torch.tensor(P).to(torch.bfloat16), {}),
+    "bfloat16 logits": (Y3, None, {"y_logit": torch.tensor(np.log(PROBA3)).to(torch.bfloat16)}),
+    "big endian": (Y.astype(">i8"), P.astype(">f8"), {}),
     "numeric times": (Y, P, {"times": np.arange(N) * 1.5, "split": trueup.Rolling(90)}),
     "fields": (
         Y,
@@ -71,6 +89,8 @@ CALLS = {
                 "category": pd.Series(MISSING).astype("category"),
                 "float with NaN": np.where(Y3 == 1, np.nan, Y3),
                 "mixed": np.array([0, "a", None] * 100, dtype=object),
+                "month": np.datetime64("2013-01") + np.arange(N) % 5,
+                "delay": np.arange(N) % 5 * np.timedelta64(1, "h"),
             }
         },
     ),

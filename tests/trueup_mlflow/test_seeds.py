@@ -16,6 +16,22 @@ def test_system_metrics_are_left_out():
     assert summary_items([{"system/cpu": 0.5}]).metrics == {}
 
 
+@pytest.mark.parametrize("own", ["loss_std", "loss_low", "loss_high", "n_seeds"])
+def test_metric_of_a_child_never_takes_the_place_of_a_summary(own):
+    plain = [{"loss": 0.5}, {"loss": 0.7}]
+    expected = summary_items(plain)
+    with_own = [{**metrics, own: 9.0 + i} for i, metrics in enumerate(plain)]
+    found = summary_items(with_own)
+    assert dict(found.metrics) == dict(expected.metrics)
+    assert list(found.skipped) == [own]
+
+
+def test_summary_of_a_key_with_such_an_end_is_made_where_nothing_clashes():
+    items = summary_items([{"price_high": 0.5}, {"price_high": 0.7}])
+    assert items.metrics["price_high"] == pytest.approx(0.6)
+    assert "price_high_std" in items.metrics
+
+
 def test_no_seed_gives_nothing():
     assert summary_items([]).metrics == {}
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -15,7 +16,15 @@ from optuna.trial import TrialState
 from tests.trueup_optuna.crash_worker import LIVENESS, N_FINALS, open_study
 from tests.trueup_optuna.training import result, train
 
-from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, recover_stale
+from trueup.errors import TrueupWarning
+from trueup_optuna import (
+    SeedList,
+    SeedObjective,
+    SeedRacePruner,
+    finals,
+    open_journal,
+    recover_stale,
+)
 from trueup_optuna.heartbeat import _queue_again, fail_stale
 from trueup_optuna.records import (
     BEAT,
@@ -213,3 +222,84 @@ def test_trials_keep_beating_while_they_train(tmp_path):
     study.optimize(SeedObjective(slow, seeds=[0], n_base=1, heartbeat=0.05), n_trials=1)
     assert beats[1] > beats[0]
     study._storage._backend.engine.dispose()
+
+
+def test_a_training_of_this_process_counts_as_alive_after_a_pause(tmp_path):
+    """A machine that slept wakes with old beats; its threads must not bury each other."""
+    study = optuna.create_study(storage=open_journal(tmp_path / "journal.log"))
+    recovered = []
+
+    def sleeps(trial, seed):
+        trial.set_user_attr(BEAT, time.time() - 500.0)
+        recovered.append(recover_stale(study))
+        return train(trial, seed)
+
+    study.optimize(SeedObjective(sleeps, seeds=SeedList(8)), n_trials=1)
+    assert recovered == [(), (), ()]
+    assert study.trials[0].state == TrialState.COMPLETE
+
+
+def as_another_worker(tmp_path, name):
+    return optuna.load_study(study_name=name, storage=open_journal(tmp_path / "journal.log"))
+
+
+def test_finals_go_on_after_a_seed_was_given_to_another_worker(tmp_path):
+    study = optuna.create_study(storage=open_journal(tmp_path / "journal.log"), study_name="s")
+    study.optimize(SeedObjective(train, seeds=SeedList(8)), n_trials=3)
+    buried = []
+
+    def is_taken_for_dead_once(trial, seed):
+        if not buried:
+            buried.extend(fail_stale(as_another_worker(tmp_path, "s::finals"), grace=-1.0))
+        return train(trial, seed)
+
+    table = finals(study, is_taken_for_dead_once, budget=4)
+    assert len(buried) == 1
+    assert table.final_trainings == 4
+
+
+def test_a_search_says_that_another_worker_took_a_trial_over(tmp_path):
+    study = optuna.create_study(storage=open_journal(tmp_path / "journal.log"), study_name="s")
+
+    def is_taken_for_dead(trial, seed):
+        recover_stale(as_another_worker(tmp_path, "s"), grace=-1.0)
+        return train(trial, seed)
+
+    objective = SeedObjective(is_taken_for_dead, seeds=SeedList(8))
+    with (
+        pytest.warns(TrueupWarning, match="trial 0 gave no sign of life for 120 seconds"),
+        pytest.raises(ValueError, match="Cannot tell a FAIL trial"),
+    ):
+        study.optimize(objective, n_trials=1)
+
+
+def test_beats_go_on_after_the_storage_was_away(tmp_path):
+    path = tmp_path / "journal.log"
+    study = optuna.create_study(storage=open_journal(path))
+    beats = []
+
+    def slow(trial, seed):
+        path.rename(tmp_path / "away")
+        time.sleep(0.2)
+        (tmp_path / "away").rename(path)
+        time.sleep(0.2)
+        beats.append(study.trials[0].user_attrs[BEAT])
+        return 0.0
+
+    study.optimize(SeedObjective(slow, seeds=[0], n_base=1, heartbeat=0.05), n_trials=1)
+    assert time.time() - beats[0] < 0.2
+
+
+def test_an_interrupt_stops_the_finals_at_once_and_they_resume(tmp_path):
+    study = optuna.create_study(storage=open_journal(tmp_path / "journal.log"), study_name="s")
+    study.optimize(SeedObjective(train, seeds=SeedList(8)), n_trials=3)
+    threads = set()
+
+    def interrupted(trial, seed):
+        threads.add(threading.current_thread())
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        finals(study, interrupted, budget=4)
+    assert threads == {threading.main_thread()}  # the only one that Ctrl-C reaches
+    assert finals(study, train, budget=4).final_trainings == 4

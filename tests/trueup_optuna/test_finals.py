@@ -179,6 +179,28 @@ def test_confirmation_against_the_runner_up_by_default():
     assert by_number == by_trial == confirmed
 
 
+def test_the_runner_up_has_other_parameters():
+    def few(trial, seed):
+        x = trial.suggest_categorical("x", [0.0, 0.1])
+        return result(x, seed)
+
+    study = searched(function=few, seeds=SeedList(8, confirm=3))
+    confirmed = confirm(study, few, n_seeds=3)
+    assert {confirmed.params["x"], confirmed.rival["x"]} == {0.0, 0.1}
+
+
+def test_the_runner_up_may_be_eliminated():
+    def far(trial, seed):
+        return result(trial.suggest_int("x", 0, 30), seed)
+
+    study = searched(function=far, seeds=SeedList(8, confirm=3))
+    finals(study, far, budget=40)
+    assert standings(study).contenders.sum() == 1
+    confirmed = confirm(study, far, n_seeds=3)
+    assert confirmed.rival is not None
+    assert confirmed.better
+
+
 def test_confirmation_of_a_single_configuration_has_no_rival():
     confirmed = confirm(searched(n_trials=2, n_base=8), train)
     alone = confirm(searched_alone(), train)

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import optuna
+import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
@@ -16,6 +18,22 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 study = optuna.load_study(study_name="s", storage=open_journal(sys.argv[1]))
 for step in range(100):
     study.set_user_attr(f"{sys.argv[2]}-{step}", step)
+"""
+
+FORKED = """
+import os, sys, optuna
+from trueup_optuna.journal import open_journal
+study = optuna.create_study(study_name="s", storage=open_journal(sys.argv[1]))
+study.add_trial(optuna.create_trial(value=0.0))
+child = os.fork()
+if child == 0:
+    try:
+        study._storage.set_trial_user_attr(study.trials[0]._trial_id, "late", 1)
+    except optuna.exceptions.UpdateFinishedTrialError:
+        os._exit(0)
+    os._exit(1)
+assert os.waitpid(child, 0)[1] == 0
+print(len(study.trials))
 """
 
 
@@ -40,3 +58,14 @@ def test_a_line_that_a_dying_writer_left_torn_is_dropped(tmp_path):
     study.set_user_attr("after", 2)
     again = optuna.load_study(study_name="s", storage=open_journal(path))
     assert study.user_attrs == again.user_attrs == {"before": 1, "after": 2}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_process_is_another_worker(tmp_path):
+    """With one name for both, what is refused to the child would be raised in the parent."""
+    path = tmp_path / "study.journal"
+    run = subprocess.run(
+        [sys.executable, "-c", FORKED, path], capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == "1\n"

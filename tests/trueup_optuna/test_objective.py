@@ -157,6 +157,28 @@ def test_a_study_refuses_to_lose_its_pruner():
         study.optimize(objective_of(), n_trials=1)
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"alpha": 0.1}, r"alpha must be what the study '.*' was begun with, 0.05; got 0.1"),
+        ({"n_configs": 30}, "n_configs must be .*, 20; got 30. Resume with the same n_configs"),
+        ({"variance": "own"}, "variance must be .*, 'moderated'; got 'own'"),
+    ],
+)
+def test_a_study_names_the_argument_of_its_race_that_differs(changed, message):
+    study = optuna.create_study(pruner=SeedRacePruner(20))
+    study.optimize(objective_of(), n_trials=1)
+    study.pruner = SeedRacePruner(**{"n_configs": 20, **changed})
+    with pytest.raises(StateMismatchError, match=message):
+        study.optimize(objective_of(), n_trials=1)
+
+
+def test_a_loss_is_not_maximized():
+    study = optuna.create_study(direction="maximize")
+    with pytest.raises(InvalidInputError, match="direction must be 'minimize' for a loss"):
+        study.optimize(objective_of(train_classifier), n_trials=1)
+
+
 def test_other_rows_under_the_same_seed_are_refused():
     def rows_of_the_trial(trial, seed):
         y_true, y_pred = train_classifier(trial, seed)
@@ -212,6 +234,11 @@ def test_an_evaluation_of_another_loss_is_refused():
         ({"n_base": 9}, "n_base must be at most the number of search seeds, 8; got 9"),
         ({"train": 3}, "train must be callable; got 3"),
         ({"loss": "auc"}, "loss must be one of"),
+        ({"seeds": 20}, "seeds must be a SeedList or a sequence of integers; got 20"),
+        ({"seeds": "ab"}, "seeds must be a SeedList or a sequence of integers; got 'ab'"),
+        ({"seeds": [1.5, 2.5]}, "seeds must be a SeedList or a sequence of integers"),
+        ({"grace": 0.0}, "heartbeat must be above 0 and below grace; got heartbeat 30.0 and"),
+        ({"heartbeat": -1.0}, "heartbeat must be above 0 and below grace; got heartbeat -1.0"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):

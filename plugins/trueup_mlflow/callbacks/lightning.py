@@ -60,7 +60,7 @@ class TrueupCallback(Callback):
         self._loss = loss
         self._read = read
         self._reporter = Reporter(prefix, run_id, options=options)
-        self._batches: list[tuple[Any, Any]] = []
+        self._parts: list[dict[str, torch.Tensor]] = []
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Find the run of the trainer's logger."""
@@ -73,7 +73,7 @@ class TrueupCallback(Callback):
 
     def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Forget the rows of the last epoch."""
-        self._batches = []
+        self._parts = []
 
     def on_validation_batch_end(
         self,
@@ -84,24 +84,30 @@ class TrueupCallback(Callback):
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        """Keep the outputs and the batch on the CPU."""
-        if dataloader_idx == 0 and trainer.world_size == 1 and not trainer.sanity_checking:
-            self._batches.append((outputs, batch))
+        """Keep labels and predictions on the CPU, and nothing else of the batch."""
+        if dataloader_idx != 0 or trainer.world_size > 1 or trainer.sanity_checking:
+            return
+        try:
+            part = self._read(outputs, batch)
+            self._parts.append({name: part[name].detach().cpu() for name in part})
+        except Exception as failure:  # it would end the training of the user
+            self._reporter.fail(self._loss, failure)
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Evaluate the rows of the epoch."""
-        if not self._batches:
+        if not self._parts:
             return
-        evaluation = self._reporter.log(self._loss, self._rows, trainer.global_step)
-        self._batches = []
-        if evaluation is not None:
-            key = calibrated_key(metric_key(self._loss, self._reporter.prefix))
+        evaluation = self._reporter.log(
+            trainer.global_step, loss=lambda: self._loss, predict=lambda _: self._rows()
+        )
+        self._parts = []
+        if evaluation is None:
+            return
+        key = calibrated_key(metric_key(self._loss, self._reporter.prefix))
+        try:
             pl_module.log(key, evaluation.calibrated, logger=False)
+        except Exception as failure:  # a key that Lightning refuses
+            self._reporter.fail(self._loss, failure)
 
     def _rows(self) -> Mapping[str, Any]:
-        parts = [self._read(outputs, batch) for outputs, batch in self._batches]
-        return {name: _joined([part[name] for part in parts]) for name in parts[0]}
-
-
-def _joined(tensors: list[torch.Tensor]) -> Any:
-    return torch.cat([tensor.detach().cpu() for tensor in tensors]).numpy()
+        return {name: torch.cat([part[name] for part in self._parts]) for name in self._parts[0]}

@@ -36,21 +36,28 @@ class Reporter:
     _failed: bool = False
 
     def log(
-        self, loss: str, predict: Callable[[], Mapping[str, Any]], step: int
+        self,
+        step: int,
+        *,
+        loss: Callable[[], str],
+        predict: Callable[[str], Mapping[str, Any]],
     ) -> Evaluation | None:
-        """Evaluate and log what ``predict`` returns: the data keywords of ``evaluate``.
+        """Evaluate and log what ``predict`` returns for the loss: data keywords of ``evaluate``.
 
         Returns
         -------
         Evaluation or None
-            None after a failure, which is a warning and the tag ``trueup.skipped.<K>``.
+            None after a failure, which is a warning and the tag ``trueup.skipped.<K>``; the tag
+            ends with ``loss`` where it is the loss that could not be told.
         """
         if self._failed:
             return None
+        name = "loss"
         try:
+            name = loss()
             return log_evaluation(
-                **predict(),
-                loss=loss,
+                **predict(name),
+                loss=name,
                 prefix=self.prefix,
                 step=step,
                 run_id=self.run_id,
@@ -58,7 +65,12 @@ class Reporter:
                 **self.options,
             )
         except Exception as failure:  # it would end the training of the user
+            self.fail(name, failure)
+            return None
+
+    def fail(self, loss: str, failure: Exception) -> None:
+        """Tell of a failure, the first one only, and log nothing more."""
+        if not self._failed:
             self._failed = True
             writer = RunWriter(run_id=self.run_id, client=self.client)
             writer.skip(metric_key(loss, self.prefix), describe(failure))
-            return None

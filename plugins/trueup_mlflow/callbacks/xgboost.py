@@ -10,9 +10,18 @@ import numpy as np
 from xgboost import Booster, DMatrix
 from xgboost.callback import TrainingCallback
 
+from trueup_mlflow.callbacks.objectives import LOSSES_OF_LOGITS, loss_of_objective, require_logits
 from trueup_mlflow.callbacks.reporter import Reporter
 
-_PREFIXES = {"binary:": "log_loss", "multi:soft": "log_loss", "count:poisson": "poisson_deviance"}
+_LOSSES = {
+    "binary:logistic": "log_loss",
+    "binary:logitraw": "log_loss",
+    "multi:softmax": "log_loss",
+    "multi:softprob": "log_loss",
+    "reg:squarederror": "mean_squared_error",
+    "count:poisson": "poisson_deviance",
+}
+_NOT_LOGITS = ("binary:hinge",)
 
 
 class TrueupCallback(TrainingCallback):
@@ -23,8 +32,11 @@ class TrueupCallback(TrainingCallback):
     data : xgboost.DMatrix
         Validation rows with labels, and weights if there are any.
     loss : str, optional
-        A loss of :func:`trueup.evaluate`. By default the log loss for objectives of classes, the
-        Poisson deviance for counts and the mean squared error for the others.
+        A loss of :func:`trueup.evaluate`; "log_loss" and "brier_score" read the margins as logits.
+        By default the log loss for binary:logistic, binary:logitraw, multi:softmax and
+        multi:softprob, the mean squared error for reg:squarederror and the Poisson deviance for
+        count:poisson; it must be given for any other objective. Give it for an objective of your
+        own (``obj=``) too: XGBoost calls such a model reg:squarederror.
     every : int, optional
         Log after every so many iterations as well; by default only at the end, where the
         evaluation is that of the best iteration if training was stopped early.
@@ -80,11 +92,15 @@ class TrueupCallback(TrainingCallback):
     def _log(self, model: Any, step: int) -> None:
         if isinstance(model, Booster):  # in cross-validation there are several models
             self._last_step = step
-            loss = self._loss or _default_loss(_objective(model))
-            self._reporter.log(loss, lambda: self._predictions(model, loss, step), step)
+            self._reporter.log(
+                step,
+                loss=lambda: self._loss or loss_of_objective(_objective(model), _LOSSES),
+                predict=lambda loss: self._predictions(model, loss, step),
+            )
 
     def _predictions(self, model: Booster, loss: str, step: int) -> Mapping[str, Any]:
-        from_logits = loss in ("log_loss", "brier_score")
+        require_logits(_objective(model), loss, _NOT_LOGITS)
+        from_logits = loss in LOSSES_OF_LOGITS
         predicted = model.predict(
             self._data, output_margin=from_logits, iteration_range=(0, step + 1)
         )
@@ -98,8 +114,3 @@ class TrueupCallback(TrainingCallback):
 
 def _objective(model: Booster) -> str:
     return str(json.loads(model.save_config())["learner"]["objective"]["name"])
-
-
-def _default_loss(objective: str) -> str:
-    losses = [loss for start, loss in _PREFIXES.items() if objective.startswith(start)]
-    return losses[0] if losses else "mean_squared_error"

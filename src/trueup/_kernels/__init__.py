@@ -14,6 +14,8 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup._kernels.plain import Absorbed, PlainRows
+
 FloatArray = NDArray[np.float64]
 UInt64Array = NDArray[np.uint64]
 IntArray = NDArray[np.intp]
@@ -22,7 +24,16 @@ _WORTH_COMPILING = 1_000_000
 
 
 class Engine(Protocol):
-    """What an engine computes on one block of checked rows."""
+    """What an engine computes on one block of rows, which are checked but in ``absorb``."""
+
+    def absorb(
+        self, rows: PlainRows, moments: FloatArray, squared_moments: FloatArray | None
+    ) -> Absorbed | None:
+        """Check and add the leading rows, up to one that is not plain; None for none of them.
+
+        A plain row has a probability in [EPS, 1 - EPS] or a logit on the grid. The tables are
+        those of ``deposit``; squared weights go to the second one where there are weights.
+        """
 
     def deposit(
         self,
@@ -52,6 +63,22 @@ class Engine(Protocol):
         sums: FloatArray,
     ) -> None:
         """Add ``(w, w label, w proba, w proba^2, w^2, 1)`` of each row at its code in ``sums``."""
+
+    def code_sums(
+        self, code: IntArray, label: FloatArray, proba: FloatArray, n_codes: int
+    ) -> FloatArray | None:
+        """Check rows and sum ``(1, label, proba, proba^2)`` at each code, shape (n_codes, 4).
+
+        None if a row is not valid, or if the engine has no loop that does both at once.
+        """
+
+    def bin_sums(
+        self, label: FloatArray, proba: FloatArray, inner: FloatArray
+    ) -> FloatArray | None:
+        """Check rows and sum ``(1, label, proba)`` over bins of equal width, (n_bins, 3).
+
+        ``inner`` are the edges between the bins, which are open below; None as in ``code_sums``.
+        """
 
 
 def engine(n_rows: int) -> Engine:

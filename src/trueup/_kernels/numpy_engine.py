@@ -8,7 +8,16 @@ from scipy.sparse import csr_array
 
 from trueup._kernels import FloatArray, IntArray, UInt64Array
 from trueup._kernels.grid import BINS_PER_UNIT, N_BINS, ORDER
+from trueup._kernels.plain import Absorbed, PlainRows
 from trueup._kernels.words import BITS_OF_ONE, ID_FACTOR, LABEL_FACTOR, WEIGHT_FACTOR, splitmix64
+
+
+def absorb(
+    rows: PlainRows,  # noqa: ARG001
+    moments: FloatArray,  # noqa: ARG001
+    squared_moments: FloatArray | None,  # noqa: ARG001
+) -> Absorbed | None:
+    return None  # numpy gains nothing by it
 
 
 def deposit(
@@ -20,14 +29,14 @@ def deposit(
 ) -> None:
     scaled = logit * BINS_PER_UNIT
     left = np.floor(scaled)
-    powers = np.empty((len(logit), ORDER))
-    powers[:, 0] = 1.0
-    powers[:, 1] = 2.0 * (scaled - left) - 1.0
+    powers = np.empty((ORDER, len(logit)))
+    powers[0] = 1.0
+    powers[1] = 2.0 * (scaled - left) - 1.0
     for k in range(2, ORDER):
-        np.multiply(powers[:, k - 1], powers[:, 1], out=powers[:, k])
+        np.multiply(powers[k - 1], powers[1], out=powers[k])
     cell = 2 * group + label.astype(np.intp)
     bins = (N_BINS * cell + left.astype(np.intp) + N_BINS // 2).astype(np.int32)
-    table += _select(bins, weight, len(table)).T @ powers
+    table += _select(bins, weight, len(table)).T @ np.ascontiguousarray(powers.T)
 
 
 def hash_sums(row_id: UInt64Array, label: FloatArray, weight: FloatArray | None) -> tuple[int, int]:
@@ -54,6 +63,23 @@ def add_cells(
             sums[:, k] += np.bincount(code, column, len(sums))
         else:
             np.add.at(sums[:, k], code, column)
+
+
+def code_sums(
+    code: IntArray,  # noqa: ARG001
+    label: FloatArray,  # noqa: ARG001
+    proba: FloatArray,  # noqa: ARG001
+    n_codes: int,  # noqa: ARG001
+) -> FloatArray | None:
+    return None
+
+
+def bin_sums(
+    label: FloatArray,  # noqa: ARG001
+    proba: FloatArray,  # noqa: ARG001
+    inner: FloatArray,  # noqa: ARG001
+) -> FloatArray | None:
+    return None
 
 
 def _select(bins: NDArray[np.int32], weight: FloatArray | None, n_bins: int) -> csr_array:

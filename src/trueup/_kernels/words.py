@@ -16,6 +16,8 @@ LABEL_FACTOR = 0xA0761D6478BD642F
 WEIGHT_FACTOR = 0xE7037ED1A0B428DB
 """Odd factors that keep id, label and weight apart before they are mixed."""
 
+_MASK = (1 << 64) - 1
+
 BITS_OF_ONE = 0x3FF0000000000000
 """Bits of 1.0: weights count from it, so that weights of 1 hash as no weights do."""
 
@@ -23,6 +25,20 @@ BITS_OF_ONE = 0x3FF0000000000000
 def splitmix64(x: UInt64Array) -> UInt64Array:
     """Mix the bits of each integer (Steele, Lea and Flood 2014), modulo 2^64."""
     z = x + np.uint64(GOLDEN)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(FIRST_FACTOR)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(SECOND_FACTOR)
-    return z ^ (z >> np.uint64(31))
+    shifted = z >> np.uint64(30)
+    z ^= shifted
+    z *= np.uint64(FIRST_FACTOR)
+    z ^= np.right_shift(z, np.uint64(27), out=shifted)
+    z *= np.uint64(SECOND_FACTOR)
+    z ^= np.right_shift(z, np.uint64(31), out=shifted)
+    return z
+
+
+def salt_key(salt: int) -> np.uint64:
+    """Return what is XORed to an id before it is mixed: ``splitmix64(salt)``."""
+    return np.uint64(splitmix64(np.array([salt & _MASK], dtype=np.uint64))[0])
+
+
+def salted_hash(row_id: UInt64Array, salt: int) -> UInt64Array:
+    """Return ``splitmix64(row_id XOR splitmix64(salt))``."""
+    return splitmix64(row_id ^ salt_key(salt))

@@ -22,6 +22,8 @@ from trueup.calibrators.neural import NeuralCalibrator
 from trueup.calibrators.paired_change import log_loss_change, row_log_loss
 from trueup.calibrators.platt import PlattCalibrator
 from trueup.calibrators.scores import Columns, FloatArray, check_columns, check_probabilities
+from trueup.calibrators.shift import ShiftCalibrator
+from trueup.calibrators.temperature import TemperatureCalibrator
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.fields import field_calibration
 
@@ -91,8 +93,10 @@ class CalibratorTable:
 
 
 def default_calibrators(field: str, random_state: int = 0) -> dict[str, Calibrator]:
-    """Return the calibrators of the paper's tables, and field offsets, by name."""
+    """Return those of the paper's tables, shift, temperature and field offsets, by name."""
     return {
+        "shift": ShiftCalibrator(),
+        "temperature": TemperatureCalibrator(),
         "histogram": HistogramCalibrator(),
         "isotonic": IsotonicCalibrator(),
         "platt": PlattCalibrator(),
@@ -137,7 +141,7 @@ def compare_calibrators(
         Predictions of the model after training went on over the development rows: the paper's
         Model-2. Only its values on the test rows are used.
     calibrators : mapping from name to Calibrator, optional
-        By default those of the paper's tables, and field offsets.
+        By default those of ``default_calibrators``.
     guard : bool, default True
         Also ask the guard, which sees the development rows only.
     epsilon : float, default 0.01

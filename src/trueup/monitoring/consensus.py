@@ -5,33 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
-import numpy as np
-
 from trueup.errors import InvalidInputError, NotFittedError
-from trueup.monitoring import members as member
-from trueup.monitoring.direct_loss import DirectLossEstimator
-from trueup.monitoring.disagreement import DisagreementModel, fit_disagreement, training_plan
 from trueup.monitoring.features import FeatureEncoder
-from trueup.monitoring.importance import effective_sample_size
 from trueup.monitoring.inputs import FloatArray, finite_vector, is_binary
-from trueup.monitoring.interval import (
-    log_interval,
-    log_spread,
-    log_variance,
-    weighted_sampling_variance,
-)
-from trueup.monitoring.members import Batch, Reference, Replicated
-from trueup.monitoring.one_step import OneStepCheckModel
+from trueup.monitoring.members import Batch
 from trueup.monitoring.out_of_fold import is_refittable, out_of_fold_predictions
+from trueup.monitoring.panel import Panel, TrainingPanel, panel_from_arrays
+from trueup.monitoring.panel_fit import Labelled, fit_binary_panel, fit_panel, fit_training_panel
 from trueup.monitoring.result import MSEEstimate
 from trueup.monitoring.storage import Arrays, nest, read, text, unnest, untext, write
-from trueup.monitoring.support import Support, SupportCheck
+from trueup.monitoring.support import SupportCheck
 
 ReferenceKind = Literal["held-out", "train"]
 
 MIN_ROWS = 30
-_MAX_ROWS = 20_000
-_OFFSET_ROWS = 5_000
 BIASED_LOW = (
     "biased low: the only errors known are those of the training data, and the model cannot be "
     "refitted. Give a held-out reference or a model with fit and predict"
@@ -90,13 +77,10 @@ class ConsensusEstimator:
         self.reference = reference
         self.random_state = random_state
         self._encoder = FeatureEncoder()
-        self._support: SupportCheck | None = None
+        self._support = SupportCheck()
         self._binary = False
         self._skipped: tuple[str, ...] = ()
-        self._reference: Reference | None = None
-        self._disagreement: DisagreementModel | None = None
-        self._checks: dict[str, OneStepCheckModel] = {}
-        self._direct: DirectLossEstimator | None = None
+        self._panel: Panel | None = None
 
     def fit(self, X: Any, y_pred: Any, y_true: Any) -> Self:
         """Fit all members on labelled rows.
@@ -128,14 +112,13 @@ class ConsensusEstimator:
                 "Give more labelled rows."
             )
         self._binary = is_binary(y_true)
-        self._skipped, self._checks, self._direct = (), {}, None
-        self._reference = self._disagreement = None
         self._support = SupportCheck().fit(x, self.random_state)
         unseen = self._out_of_sample(X, y_pred, y_true)
         if unseen is None:
-            self._fit_training_only(x, y_pred, y_true)
+            self._panel = fit_training_panel(x, y_pred, y_true, self.random_state)
+            self._skipped = (BIASED_LOW,)
         else:
-            self._fit_members(x, y_pred, unseen, y_true)
+            self._fit_panel(Labelled(x, y_pred, unseen, y_true, self.reference == "train"))
         return self
 
     def estimate(self, X: Any, y_pred: Any) -> MSEEstimate:
@@ -161,39 +144,36 @@ class ConsensusEstimator:
         InvalidInputError
             If the columns differ from those of the reference.
         """
-        if self._support is None:
-            raise NotFittedError("consensus must be fitted; got no fit. Call fit first.")
+        panel = self._fitted()
         x = self._encoder.transform(X)
         batch = Batch(x, finite_vector("y_pred", y_pred, len(x)))
         support = self._support.judge(x, self.random_state)
-        notes = (*support.reasons, *self._skipped, *self._encoder.novelties(X))
-        if self._reference is None:
-            return self._training_only(batch, support, notes)
-        return self._consensus(batch, support, notes)
+        found = panel.judge(batch, self.random_state)
+        return MSEEstimate(
+            mse=found.mse,
+            low=found.low,
+            high=found.high,
+            members=found.members,
+            trusted=support.trusted and not isinstance(panel, TrainingPanel),
+            reasons=(*support.reasons, *self._skipped, *self._encoder.novelties(X)),
+            n=len(x),
+            diagnostics={**support.diagnostics, **found.diagnostics},
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the fitted state, without ``model``, to an ``.npz`` file that holds no pickles."""
-        if self._support is None:
-            raise NotFittedError("consensus must be fitted; got no fit. Call fit first.")
+        panel = self._fitted()
         settings = {
             "reference": self.reference,
             "random_state": self.random_state,
             "binary": self._binary,
             "skipped": self._skipped,
-            "checks": sorted(self._checks),
+            "checks": panel.check_names(),
         }
         arrays: Arrays = {"state": text(settings)}
         arrays |= nest("encoder", self._encoder.to_arrays())
         arrays |= nest("support", self._support.to_arrays())
-        for name, check in self._checks.items():
-            arrays |= nest(f"check/{name}", check.to_arrays())
-        if self._reference is not None:
-            arrays |= nest("reference", vars(self._reference))
-        if self._disagreement is not None:
-            arrays |= nest("disagreement", self._disagreement.to_arrays())
-        if self._direct is not None:
-            arrays |= nest("direct", self._direct.to_arrays())
-        write(path, type(self).__name__, arrays)
+        write(path, type(self).__name__, arrays | panel.to_arrays())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -210,17 +190,13 @@ class ConsensusEstimator:
         loaded._binary, loaded._skipped = state["binary"], tuple(state["skipped"])
         loaded._encoder = FeatureEncoder.from_arrays(unnest("encoder", arrays))
         loaded._support = SupportCheck.from_arrays(unnest("support", arrays))
-        loaded._checks = {
-            name: OneStepCheckModel.from_arrays(unnest(f"check/{name}", arrays))
-            for name in state["checks"]
-        }
-        if reference := unnest("reference", arrays):
-            loaded._reference = Reference(**reference)
-        if disagreement := unnest("disagreement", arrays):
-            loaded._disagreement = DisagreementModel.from_arrays(disagreement)
-        if direct := unnest("direct", arrays):
-            loaded._direct = DirectLossEstimator.from_arrays(direct)
+        loaded._panel = panel_from_arrays(arrays, state["checks"])
         return loaded
+
+    def _fitted(self) -> Panel:
+        if self._panel is None:
+            raise NotFittedError("consensus must be fitted; got no fit. Call fit first.")
+        return self._panel
 
     def _out_of_sample(self, X: Any, y_pred: FloatArray, y_true: FloatArray) -> FloatArray | None:
         if self.reference == "held-out":
@@ -231,116 +207,8 @@ class ConsensusEstimator:
             self.model, X, y_true, probability=self._binary, random_state=self.random_state
         )
 
-    def _fit_training_only(self, x: FloatArray, y_pred: FloatArray, y_true: FloatArray) -> None:
-        self._skipped = (BIASED_LOW,)
-        self._checks["one_step_l"] = self._check("l", "plain", x).fit_encoded(x, y_pred, y_true)
-
-    def _fit_members(
-        self, x: FloatArray, y_pred: FloatArray, unseen: FloatArray, y_true: FloatArray
-    ) -> None:
-        errors = (y_true - unseen) ** 2
+    def _fit_panel(self, rows: Labelled) -> None:
         if self._binary:
-            check = self._check("k", "offset", x).fit_encoded(x, unseen, y_true)
-            self._checks["one_step_offset"] = check
-            self._fit_direct(x, unseen, errors)
-            disagreement = np.zeros(len(x))
+            self._panel, self._skipped = fit_binary_panel(rows, self.random_state)
         else:
-            self._disagreement, disagreement = fit_disagreement(
-                x, unseen, y_true, self.random_state
-            )
-            self._fit_checks(x, y_pred, unseen, y_true)
-        rows = np.arange(len(x))
-        if len(x) > _MAX_ROWS:
-            rng = np.random.default_rng(self.random_state)
-            rows = rng.choice(len(x), _MAX_ROWS, replace=False)
-        self._reference = Reference(x[rows], errors[rows], disagreement[rows])
-
-    def _fit_checks(
-        self, x: FloatArray, y_pred: FloatArray, unseen: FloatArray, y_true: FloatArray
-    ) -> None:
-        large, trained = len(x) >= _OFFSET_ROWS, self.reference == "train"
-        if large or not trained:
-            check = self._check("k", "offset", x)
-            self._checks["one_step_offset"] = check.fit_encoded(x, unseen, y_true)
-        if not large:
-            check = self._check("k_star", "plain", x)
-            self._checks["one_step"] = check.fit_encoded(x, unseen, y_true)
-        if trained:
-            check = self._check("k_star", "plain", x)
-            self._checks["one_step_train"] = check.fit_encoded(x, y_pred, y_true)
-
-    def _fit_direct(self, x: FloatArray, y_pred: FloatArray, errors: FloatArray) -> None:
-        try:
-            self._direct = DirectLossEstimator(self.random_state).fit(x, y_pred, errors)
-        except ImportError as error:
-            self._skipped = (f"direct_loss left out: {error}",)
-
-    def _check(
-        self,
-        objective: Literal["k", "k_star", "l"],
-        head: Literal["plain", "offset"],
-        x: FloatArray,
-    ) -> OneStepCheckModel:
-        plan = training_plan(len(x))
-        return OneStepCheckModel(
-            objective, head, epochs=plan.epochs, random_state=self.random_state
-        )
-
-    def _training_only(self, batch: Batch, support: Support, notes: tuple[str, ...]) -> MSEEstimate:
-        rows = self._checks["one_step_l"].squared_errors(batch.x, batch.y_pred)
-        mse = float(rows.mean())
-        ones = np.ones(len(rows))
-        low, high = log_interval(mse, weighted_sampling_variance(rows, ones, len(rows)))
-        found = {"one_step_l": mse}
-        return MSEEstimate(mse, low, high, found, False, notes, len(rows), support.diagnostics)
-
-    def _consensus(self, batch: Batch, support: Support, notes: tuple[str, ...]) -> MSEEstimate:
-        assert self._reference is not None
-        reference = self._reference
-        weights = member.importance_weights(reference, batch, self.random_state)
-        found, ratio = self._members(reference, batch, weights)
-        values = np.array([one.value for one in found.values()])
-        mse = float(np.median(values))
-        medians = np.median([one.replicates for one in found.values()], axis=0)
-        variance = (
-            log_variance(medians)
-            + weighted_sampling_variance(reference.errors, weights, len(batch.x))
-            + log_spread(values)
-        )
-        low, high = log_interval(mse, variance)
-        diagnostics = {
-            **support.diagnostics,
-            "effective_sample_size": effective_sample_size(weights),
-            **({} if ratio is None else {"disagreement_ratio": ratio}),
-        }
-        return MSEEstimate(
-            mse=mse,
-            low=low,
-            high=high,
-            members={name: one.value for name, one in found.items()},
-            trusted=support.trusted,
-            reasons=notes,
-            n=len(batch.x),
-            diagnostics=diagnostics,
-        )
-
-    def _members(
-        self, reference: Reference, batch: Batch, weights: FloatArray
-    ) -> tuple[dict[str, Replicated], float | None]:
-        multiplicity = member.bayesian_bootstrap(len(reference.x), self.random_state)
-        ratio = None
-        found = {
-            "importance": member.weighted(reference, weights, multiplicity),
-            "neighbours": member.neighbours(reference, batch, multiplicity, self.random_state),
-        }
-        if self._disagreement is not None:
-            found["disagreement"], ratio = member.doubly_robust(
-                reference, self._disagreement, batch, weights, multiplicity
-            )
-        networks = {name: check.squared_errors for name, check in self._checks.items()}
-        if self._direct is not None:
-            networks["direct_loss"] = self._direct.squared_errors
-        for name, squared_errors in networks.items():
-            value = float(squared_errors(batch.x, batch.y_pred).mean())
-            found[name] = member.rescaled(value, reference, multiplicity)
-        return found, ratio
+            self._panel, self._skipped = fit_panel(rows, self.random_state), ()

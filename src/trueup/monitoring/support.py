@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.stats import rankdata
 
@@ -83,9 +84,14 @@ class SupportCheck:
 
 def sample_rows(x: FloatArray, size: int, random_state: int) -> FloatArray:
     """Return ``size`` rows drawn without replacement, or all as they are if there are fewer."""
-    if len(x) <= size:
-        return x
-    return x[np.random.default_rng(random_state).choice(len(x), size, replace=False)]
+    return x if len(x) <= size else x[sample_positions(len(x), size, random_state)]
+
+
+def sample_positions(n: int, size: int, random_state: int) -> NDArray[np.intp]:
+    """Return ``size`` of the positions 0 to n - 1, or all of them if there are fewer."""
+    if n <= size:
+        return np.arange(n)
+    return np.random.default_rng(random_state).choice(n, size, replace=False)
 
 
 def _nearest(reference: FloatArray, rows: FloatArray, rank: int = 1) -> FloatArray:

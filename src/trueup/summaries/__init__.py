@@ -8,7 +8,13 @@ other files, processes or machines, and compute the evaluation when it is wanted
 from __future__ import annotations
 
 from trueup.summaries.field import FieldSummary
-from trueup.summaries.loss import BrierSummary, LogLossSummary, LossSummary, SquaredErrorSummary
+from trueup.summaries.loss import (
+    BrierSummary,
+    LogLossSummary,
+    LossSummary,
+    PoissonSummary,
+    SquaredErrorSummary,
+)
 from trueup.summaries.restore import from_bytes, summary_of, summary_type
 
 __all__ = [
@@ -16,6 +22,7 @@ __all__ = [
     "FieldSummary",
     "LogLossSummary",
     "LossSummary",
+    "PoissonSummary",
     "SquaredErrorSummary",
     "from_bytes",
     "summary_of",

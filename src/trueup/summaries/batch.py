@@ -10,17 +10,19 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup._kernels.plain import HashRule, PlainRows
 from trueup.errors import InvalidInputError
 from trueup.field_cells import Levels
 from trueup.inputs import as_array, column, read_rows, read_weight, require_fields
 from trueup.losses import Loss
 from trueup.notices import Notices, Place
+from trueup.row_hash import row_ids
 from trueup.rows import Rows
 from trueup.summaries.field import read_whole_levels
 
 Result = TypeVar("Result")
 
-BLOCK = 16_384
+BLOCK = 32_768
 """Rows of a block: its temporaries stay in the cache of a core."""
 
 
@@ -42,10 +44,6 @@ class Batch:
         self, summarise: Callable[[Sequence[slice]], Result], threads: int
     ) -> list[Result]:
         """Deal the blocks out to threads; return what each makes of its share."""
-        if threads < 1:
-            raise InvalidInputError(
-                f"threads must be at least 1; got {threads}. Pass the number of free cores."
-            )
         blocks = [slice(i, min(i + BLOCK, self.n)) for i in range(0, self.n, BLOCK)]
         shares = [share for i in range(threads) if (share := blocks[i::threads])]
         if len(shares) == 1:
@@ -58,6 +56,28 @@ class Batch:
         part: dict[str, Any] = {name: values[block] for name, values in self.columns.items()}
         place = Place(first_row + block.start, notices)
         return read_rows(**part, loss=loss, labels=self.labels, place=place)
+
+    def plain(self, rule: HashRule | None, block: slice, first_row: int) -> PlainRows | None:
+        """Return a block unchecked, if it is of the most common form."""
+        name = "y_pred" if "y_pred" in self.columns else "y_logit"
+        label, prediction = self.columns["y_true"], self.columns[name]
+        weight, row_id = self.columns.get("sample_weight"), self.columns.get("row_id")
+        if rule is None or self.labels is not None or self.levels:
+            return None
+        if not (_is_plain(label) and _is_plain(prediction, "f")):
+            return None
+        if not (weight is None or _is_plain(weight)) or not (row_id is None or row_id.ndim == 1):
+            return None
+        n = block.stop - block.start
+        return PlainRows(
+            label=_contiguous(label[block]),
+            prediction=_contiguous(prediction[block]),
+            is_logit=name == "y_logit",
+            weight=None if weight is None else _contiguous(weight[block]),
+            row_id=None if row_id is None else np.ascontiguousarray(row_ids(row_id[block], n)),
+            first_row=first_row + block.start,
+            rule=rule,
+        )
 
     def refuse(self, loss: Loss) -> None:
         """Read the batch as a whole, for an error that names the index in it."""
@@ -93,6 +113,14 @@ def make_batch(
     if n and "sample_weight" in given and not np.any(given["sample_weight"]):
         read_weight(given["sample_weight"], n)
     return batch
+
+
+def _is_plain(values: NDArray[Any], kinds: str = "fiub") -> bool:
+    return values.ndim == 1 and values.dtype.kind in kinds and values.dtype.itemsize <= 8
+
+
+def _contiguous(values: NDArray[Any]) -> NDArray[np.float64]:
+    return np.ascontiguousarray(values, dtype=np.float64)
 
 
 def _read_fields(fields: Mapping[str, Any] | None, loss: Loss, n: int) -> dict[str, Levels]:

@@ -4,8 +4,8 @@ Each bin keeps ``sum w u^k`` for k = 0 to 7, ``u`` in [-1, 1] being the place in
 moments are turned into weights at the eight Chebyshev-Lobatto nodes of the bin, which integrate
 every polynomial of degree 7 exactly, and therefore the loss, its derivatives and its square to
 about 1e-12, whatever the bias term is. Rows beyond the grid are kept as linear tails: three points
-with the same weight, sum and sum of squares, where the log loss is linear to 1e-16 (to 1e-12 after
-a bias of up to 10).
+with the same weight, sum and sum of squares, where the log loss is linear to 1e-16, and to 1e-12
+after a bias that moves them up to 10 towards zero. A larger one is refused.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from trueup._kernels import Engine
 from trueup._kernels.grid import LIMIT, N_BINS, ORDER, WIDTH
+from trueup._kernels.plain import Absorbed, PlainRows
 from trueup.losses import FloatArray
 from trueup.rows import Rows
 from trueup.splits import GroupArray
@@ -22,6 +23,7 @@ from trueup.summaries.points import Arrays, Points, State, concatenate
 
 _TAIL_NODES = np.arange(3.0)  # in units of the mean excess over LIMIT
 _TAIL_WEIGHTS_OF_MOMENTS = np.linalg.inv(np.vander(_TAIL_NODES, increasing=True).T)
+_LARGEST_BIAS = 10.0  # moves the tails to where the loss is still linear
 _NODES = np.cos(np.pi * np.arange(ORDER) / (ORDER - 1))  # with the ends: they bracket all rows
 _WEIGHTS_OF_MOMENTS = np.linalg.inv(np.vander(_NODES, increasing=True).T)
 
@@ -55,6 +57,13 @@ class LogitGrid(State):
             kernels.deposit(rows.margin, groups, rows.y_true, None, self.squared_moments)
         kernels.deposit(rows.margin, groups, rows.y_true, rows.weight, self.moments)
 
+    def absorb(self, rows: PlainRows, kernels: Engine) -> Absorbed | None:
+        if rows.weight is not None:
+            return kernels.absorb(rows, self.moments, self._keep_squares()[0])
+        if self.squared_moments is not None:
+            return None
+        return kernels.absorb(rows, self.moments, None)
+
     def merge(self, other: LogitGrid) -> None:
         if other.squared_moments is not None or self.squared_moments is not None:
             squared_moments, squared_tails = self._keep_squares()
@@ -65,6 +74,10 @@ class LogitGrid(State):
 
     def points(self) -> Points:
         return concatenate([self._inner_points(), self._tail_points()])
+
+    def exact_biases(self) -> tuple[float, float]:
+        below, above = self.tails[:, 0].reshape(-1, 2).sum(axis=0)
+        return -_LARGEST_BIAS if below else -np.inf, _LARGEST_BIAS if above else np.inf
 
     def to_arrays(self) -> Arrays:
         arrays: Arrays = {"moments": self.moments, "tails": self.tails}

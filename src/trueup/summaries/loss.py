@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from scipy.special import expit
 
 from trueup._kernels import Engine, engine
-from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
+from trueup.columns import check_threads
+from trueup.errors import (
+    InexactSummaryError,
+    InvalidInputError,
+    StateMismatchError,
+    UndefinedMetricError,
+)
 from trueup.evaluation import Evaluation
-from trueup.losses import BrierScore, LogLoss, Loss, SquaredError
+from trueup.losses import BrierScore, LogLoss, Loss, PoissonDeviance, SquaredError
 from trueup.notices import Notices
 from trueup.scoring import Sample, score
-from trueup.splits import CrossFit, InSample, Split
+from trueup.splits import CrossFit, Split, kernel_rule
 from trueup.summaries.batch import Batch, make_batch
 from trueup.summaries.field import FieldSummary
 from trueup.summaries.logit_grid import LogitGrid
 from trueup.summaries.points import Arrays, State
+from trueup.summaries.poisson import PoissonMoments
 from trueup.summaries.residual import ResidualMoments
 from trueup.summaries.storage import pack, split_to_json
 from trueup.summaries.totals import RowTotals
@@ -42,7 +50,7 @@ class LossSummary:
     """
 
     loss: ClassVar[Loss]
-    _state_type: ClassVar[type[LogitGrid] | type[ResidualMoments]]
+    _state_type: ClassVar[type[LogitGrid] | type[ResidualMoments] | type[PoissonMoments]]
 
     def __init__(self, split: Split = _DEFAULT_SPLIT) -> None:
         if not isinstance(split, Split) or split.n_groups is None:
@@ -101,9 +109,23 @@ class LossSummary:
             "row_id": row_id,
             "sample_weight": sample_weight,
         }
+        self.add(columns, labels, fields, threads).warn()
+
+    def add(
+        self,
+        columns: Mapping[str, Any],
+        labels: Sequence[Any] | None,
+        fields: Mapping[str, Any] | None,
+        threads: int,
+    ) -> Notices:
+        """Do what ``update`` does, and return what is to be said instead of warning of it."""
+        check_threads(threads)
         batch = make_batch(self.loss, labels, fields, columns)
-        if batch.n:
-            self._absorb(self._summarise(batch, threads))
+        if batch.n == 0:
+            return Notices()
+        summary, notices = self._summarise(batch, threads)
+        self._absorb(summary)
+        return notices
 
     def merge(self, other: Self) -> None:
         """Add the rows of another summary.
@@ -119,7 +141,7 @@ class LossSummary:
                 "Make all of them with the same arguments."
             )
         both_positional = self._totals.positional and other._totals.positional
-        if both_positional and not isinstance(self.split, InSample):
+        if both_positional and self._n_groups > 1:
             raise StateMismatchError(
                 f"row_id must be given in summaries that are merged with {self.split!r}; got "
                 "positions in both. Pass row_id to update()."
@@ -133,19 +155,24 @@ class LossSummary:
         ------
         UndefinedMetricError
             If there are no rows, or the bias rows lack a class.
+        InexactSummaryError
+            If logits beyond +-38 meet a bias term beyond +-10, which moves them to where the loss
+            is curved; it is an UndefinedMetricError.
         """
         if self.n == 0:
             raise UndefinedMetricError(
                 "summary must hold at least one row; got 0. Update it with the validation rows."
             )
         sample = Sample(
-            self.loss,
+            self._state.loss_of_points or self.loss,
             **vars(self._state.points()),
             row_counts=self._totals.row_counts,
             support=self._totals.support,
         )
         fields = {name: field.compute() for name, field in self._fields.items()}
-        return score(sample, self.split, self._totals.fingerprint, fields)
+        evaluation = score(sample, self.split, self._totals.fingerprint, fields)
+        _require_exact(self._state, evaluation)
+        return evaluation
 
     def to_bytes(self) -> bytes:
         """Return the summary as bytes, for :func:`trueup.summaries.from_bytes`."""
@@ -171,7 +198,7 @@ class LossSummary:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(split={self.split!r})"
 
-    def _summarise(self, batch: Batch, threads: int) -> Self:
+    def _summarise(self, batch: Batch, threads: int) -> tuple[Self, Notices]:
         """Return the summary of a batch; its blocks are dealt out to the threads."""
         kernels = engine(self.n + batch.n)
         try:
@@ -185,8 +212,7 @@ class LossSummary:
         for part, mine in shares:
             whole._absorb(part)
             notices.add(mine)
-        notices.warn()
-        return whole
+        return whole, notices
 
     def _summarise_share(
         self, batch: Batch, share: Sequence[slice], kernels: Engine
@@ -196,7 +222,7 @@ class LossSummary:
         part._fields = {
             name: FieldSummary(name, levels.names) for name, levels in batch.levels.items()
         }
-        for block in share:
+        for block in part._absorb_plain(batch, share, self.n, kernels):
             rows = batch.read(self.loss, block, self.n, notices)
             groups = self.split.groups(rows.row_id, None)
             part._totals.add(rows, groups, kernels)
@@ -206,6 +232,19 @@ class LossSummary:
                 sums = part._fields[name].sums
                 kernels.add_cells(levels.codes[block], rows.y_true, proba, rows.weight, sums)
         return part, notices
+
+    def _absorb_plain(
+        self, batch: Batch, share: Sequence[slice], first_row: int, kernels: Engine
+    ) -> Iterator[slice]:
+        """Add what the kernel takes in one pass, and yield what is left of each block."""
+        for block in share:
+            plain = batch.plain(kernel_rule(self.split), block, first_row)
+            absorbed = None if plain is None else self._state.absorb(plain, kernels)
+            if absorbed is not None:
+                self._totals.absorb(absorbed)
+            start = block.start + (0 if absorbed is None else absorbed.n)
+            if start < block.stop:
+                yield slice(start, block.stop)
 
     def _absorb(self, other: Self) -> None:
         """Add the rows of a summary of the same kind and split."""
@@ -222,6 +261,18 @@ class LossSummary:
         self._state.merge(other._state)
         for name, field in self._fields.items():
             field.merge(other._fields[name])
+
+
+def _require_exact(state: State, evaluation: Evaluation) -> None:
+    low, high = state.exact_biases()
+    biases = np.array([evaluation.bias_term, *evaluation.fold_bias_terms])
+    outside = (biases < low) | (biases > high)
+    if outside.any():
+        raise InexactSummaryError(
+            f"y_logit must be within 38 of 0 in a summary whose bias is beyond 10; got a bias of "
+            f"{biases[outside][0]:g}. Check that they are natural log-odds, or pass the rows, or a "
+            "sample of them, to evaluate()."
+        )
 
 
 class LogLossSummary(LossSummary):
@@ -243,3 +294,13 @@ class SquaredErrorSummary(LossSummary):
 
     loss = SquaredError()
     _state_type = ResidualMoments
+
+
+class PoissonSummary(LossSummary):
+    """Summary for the Poisson deviance: 280 bytes a group.
+
+    Of counts in the millions the standard error keeps about five digits, all else ten.
+    """
+
+    loss = PoissonDeviance()
+    _state_type = PoissonMoments

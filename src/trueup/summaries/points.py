@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup._kernels import Engine
-from trueup.losses import FloatArray
+from trueup._kernels.plain import Absorbed, PlainRows
+from trueup.losses import FloatArray, Loss
 from trueup.rows import Rows
 from trueup.splits import GroupArray
 
@@ -29,11 +30,23 @@ class Points:
 
 
 class State(ABC):
-    """Mergeable sums from which the points are made."""
+    """Mergeable sums from which the points are made.
+
+    Attributes
+    ----------
+    loss_of_points : Loss or None
+        The loss of a point, where it is another function than that of a row.
+    """
+
+    loss_of_points: ClassVar[Loss | None] = None
 
     @abstractmethod
     def add(self, rows: Rows, groups: GroupArray, kernels: Engine) -> None:
         """Add a block of rows."""
+
+    def absorb(self, rows: PlainRows, kernels: Engine) -> Absorbed | None:  # noqa: ARG002
+        """Add leading rows in one pass without checks before it; None where there is no such."""
+        return None
 
     @abstractmethod
     def merge(self, other: Self) -> None:
@@ -42,6 +55,10 @@ class State(ABC):
     @abstractmethod
     def points(self) -> Points:
         """Return the points."""
+
+    def exact_biases(self) -> tuple[float, float]:
+        """Return the range of bias terms for which the points are as good as the rows."""
+        return -np.inf, np.inf
 
     @abstractmethod
     def to_arrays(self) -> Arrays:

@@ -34,6 +34,7 @@ class ResidualMoments(State):
         self.centre = np.zeros(n_groups)
         self.sums = np.zeros((n_groups, 2, _ORDER))
 
+    @np.errstate(over="ignore", invalid="ignore")  # scoring refuses what is not finite
     def add(self, rows: Rows, groups: GroupArray, _kernels: Engine) -> None:
         n_groups = len(self.centre)
         residual = rows.y_true - rows.margin
@@ -48,6 +49,7 @@ class ResidualMoments(State):
                 block.sums[:, i, k] = np.bincount(groups, term * deviation**k, n_groups)
         self.merge(block)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def merge(self, other: ResidualMoments) -> None:
         total = self.sums[:, 0, 0] + other.sums[:, 0, 0]
         share = np.divide(other.sums[:, 0, 0], total, out=np.zeros_like(total), where=total > 0.0)
@@ -55,6 +57,7 @@ class ResidualMoments(State):
         self.sums = _moved(self, centre) + _moved(other, centre)
         self.centre = centre
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def points(self) -> Points:
         group = np.flatnonzero(self.sums[:, 0, 0] > 0.0)
         sums = self.sums[group]

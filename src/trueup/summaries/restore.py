@@ -5,10 +5,21 @@ from __future__ import annotations
 from trueup.errors import InvalidInputError
 from trueup.losses import Loss
 from trueup.splits import Split
-from trueup.summaries.loss import BrierSummary, LogLossSummary, LossSummary, SquaredErrorSummary
+from trueup.summaries.loss import (
+    BrierSummary,
+    LogLossSummary,
+    LossSummary,
+    PoissonSummary,
+    SquaredErrorSummary,
+)
 from trueup.summaries.storage import split_from_json, unpack
 
-_KINDS: tuple[type[LossSummary], ...] = (LogLossSummary, BrierSummary, SquaredErrorSummary)
+_KINDS: tuple[type[LossSummary], ...] = (
+    LogLossSummary,
+    BrierSummary,
+    SquaredErrorSummary,
+    PoissonSummary,
+)
 
 
 def summary_type(loss: str | Loss) -> type[LossSummary] | None:
@@ -32,7 +43,7 @@ def summary_of(loss: str, split: Split) -> LossSummary:
         names = sorted(kind.loss.name for kind in _KINDS)
         raise InvalidInputError(
             f"loss must be one of {names} in a summary; got {loss!r}. "
-            "Use evaluate() on arrays for other losses."
+            "Use evaluate() on arrays for the other losses and for several classes."
         )
     return kind(split)
 

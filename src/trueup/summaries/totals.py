@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from trueup._kernels import Engine
+from trueup._kernels.plain import Absorbed
 from trueup.errors import StateMismatchError
 from trueup.row_hash import FINGERPRINT_MODULUS
 from trueup.rows import Rows
@@ -35,8 +36,13 @@ class RowTotals:
         self.row_counts += (
             support.sum(axis=1) if rows.weight is None else np.bincount(groups, minlength=n_groups)
         )
-        low, high = kernels.hash_sums(rows.row_id, rows.y_true, rows.weight)
-        self.fingerprint = (self.fingerprint + low + (high << 64)) % FINGERPRINT_MODULUS
+        self._add_hashes(*kernels.hash_sums(rows.row_id, rows.y_true, rows.weight))
+
+    def absorb(self, rows: Absorbed) -> None:
+        """Add the rows that a kernel has absorbed."""
+        self.support += rows.support
+        self.row_counts += rows.row_counts.sum(axis=1)
+        self._add_hashes(rows.low, rows.high)
 
     def merge(self, other: Self) -> None:
         """Add the rows of other totals."""
@@ -65,3 +71,6 @@ class RowTotals:
         totals.row_counts, totals.support = arrays["row_counts"], arrays["support"]
         totals.fingerprint, totals.positional = int(plain["fingerprint"], 16), plain["positional"]
         return totals
+
+    def _add_hashes(self, low: int, high: int) -> None:
+        self.fingerprint = (self.fingerprint + low + (high << 64)) % FINGERPRINT_MODULUS

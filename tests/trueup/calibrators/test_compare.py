@@ -51,6 +51,8 @@ def test_every_row_of_the_papers_tables_is_there():
     assert [score.name for score in table.scores] == [
         "base",
         "base_updated",
+        "shift",
+        "temperature",
         "histogram",
         "isotonic",
         "platt",

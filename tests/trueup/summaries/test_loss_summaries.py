@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from trueup import CrossFit, HoldOut, InSample, Rolling, evaluate
 from trueup.errors import (
+    InexactSummaryError,
     InvalidInputError,
     StateMismatchError,
     TrueupWarning,
@@ -18,13 +19,14 @@ from trueup.errors import (
 from trueup.summaries import (
     BrierSummary,
     LogLossSummary,
+    PoissonSummary,
     SquaredErrorSummary,
     from_bytes,
     summary_of,
 )
 
 SPLITS = [CrossFit(), CrossFit(3, salt=7), HoldOut(), HoldOut(0.3), InSample()]
-SUMMARIES = [LogLossSummary, BrierSummary, SquaredErrorSummary]
+SUMMARIES = [LogLossSummary, BrierSummary, SquaredErrorSummary, PoissonSummary]
 
 
 def assert_equal_evaluations(got, expected, tolerance=1e-12):
@@ -38,7 +40,8 @@ def assert_equal_evaluations(got, expected, tolerance=1e-12):
 
 
 def prediction(kind, logit):
-    return logit if kind is SquaredErrorSummary else expit(logit)
+    forms = {SquaredErrorSummary: np.asarray, PoissonSummary: np.exp}
+    return forms.get(kind, expit)(logit)
 
 
 @pytest.mark.parametrize("split", SPLITS, ids=repr)
@@ -84,6 +87,32 @@ def test_rows_beyond_the_grid_lose_nothing(sd, weighted, draw):
     assert_equal_evaluations(summary.compute(), expected, 1e-12 * max(1.0, sd))
 
 
+@pytest.mark.parametrize("kind", [LogLossSummary, BrierSummary])
+@pytest.mark.parametrize(("place", "n_far"), [(60.0, 2_000), (-60.0, 2_000), (15.0, 1)])
+def test_a_bias_too_large_for_far_rows_is_refused(kind, place, n_far, rng):
+    logit = rng.normal(place, 1.0, 2_000)
+    logit[:n_far] += 30.0 * np.sign(place)
+    y_true, row_id = (rng.random(2_000) < 0.5).astype(float), np.arange(2_000)
+    summary = kind()
+    for rows in np.array_split(np.arange(2_000), 3):
+        part = kind()
+        part.update(y_true[rows], y_logit=logit[rows], row_id=row_id[rows])
+        summary.merge(from_bytes(part.to_bytes()))
+    message = "y_logit must be within 38 of 0 in a summary whose bias is beyond 10; got a bias of"
+    with pytest.raises(InexactSummaryError, match=message):
+        summary.compute()
+
+
+def test_far_rows_on_the_side_that_a_large_bias_moves_outwards_are_exact(rng):
+    logit = np.r_[rng.normal(-20.0, 1.0, 3_000), np.full(5, 50.0)]
+    y_true = np.r_[(rng.random(3_000) < 0.5).astype(float), np.ones(5)]
+    summary = LogLossSummary()
+    summary.update(y_true, y_logit=logit)
+    expected = evaluate(y_true, y_logit=logit)
+    assert expected.bias_term < -10.0
+    assert_equal_evaluations(summary.compute(), expected, 1e-11)
+
+
 def test_constant_predictions_at_the_worst_place_of_a_bin_stay_within_the_bound(rng):
     for place in np.linspace(-0.2, 0.2, 41):
         y_true = (rng.random(2_000) < 0.5).astype(float)
@@ -102,6 +131,38 @@ def test_squared_error_keeps_a_small_spread_around_a_large_mean(rng):
         summary.update(y_true[rows], y_pred[rows])
     expected = evaluate(y_true, y_pred, loss="mean_squared_error")
     assert summary.compute().calibrated == pytest.approx(expected.calibrated, rel=1e-8)
+
+
+@pytest.mark.parametrize("split", SPLITS, ids=repr)
+def test_counts_of_any_size_keep_their_deviance(split, rng):
+    rate = rng.gamma(2.0, 50.0, 6_000) * rng.choice([1e-3, 1.0, 10.0], 6_000)
+    count, weight = rng.poisson(1.3 * rate).astype(float), rng.uniform(0.0, 2.0, 6_000)
+    summary = PoissonSummary(split)
+    for rows in np.array_split(np.arange(6_000), 9):
+        summary.update(count[rows], rate[rows], sample_weight=weight[rows])
+    options = {"loss": "poisson_deviance", "split": split, "sample_weight": weight}
+    expected, got = evaluate(count, rate, **options), summary.compute()
+    for name in ("vanilla", "calibrated", "bias_term", "fold_bias_terms", "standard_errors"):
+        assert getattr(got, name) == pytest.approx(getattr(expected, name), rel=1e-9), name
+
+
+def test_counts_in_the_millions_keep_four_digits_of_the_standard_error(rng):
+    rate = rng.gamma(2.0, 1e6, 6_000)
+    count = rng.poisson(1.1 * rate).astype(float)
+    summary = PoissonSummary()
+    summary.update(count, rate)
+    expected, got = evaluate(count, rate, loss="poisson_deviance"), summary.compute()
+    for name in ("vanilla", "calibrated", "bias_term"):
+        assert getattr(got, name) == pytest.approx(getattr(expected, name), rel=1e-9), name
+    for error, exact in zip(got.standard_errors, expected.standard_errors, strict=True):
+        assert error == pytest.approx(exact, rel=1e-4)
+
+
+def test_no_count_at_all_is_undefined_as_in_evaluate(rng):
+    summary = PoissonSummary(InSample())
+    summary.update(np.zeros(50), rng.random(50) + 0.1)
+    with pytest.raises(UndefinedMetricError, match="y_true must hold a positive count"):
+        summary.compute()
 
 
 def test_weights_in_some_batches_only_count_as_ones_in_the_others(draw):
@@ -138,7 +199,7 @@ def test_long_input_is_evaluated_by_points_with_the_result_of_rows(threads, draw
 def test_bytes_bring_back_the_summary(kind, draw):
     y_true, logit, weight = draw(3_000, 6.0)
     summary = kind(CrossFit(4, salt=2))
-    fields = None if kind is SquaredErrorSummary else {"site": np.repeat(["a", "b", None], 1_000)}
+    fields = None if kind.loss.task != "binary" else {"site": np.repeat(["a", "b", None], 1_000)}
     summary.update(y_true, prediction(kind, logit), sample_weight=weight, fields=fields)
     again = from_bytes(summary.to_bytes())
     assert again.compute() == summary.compute()
@@ -252,7 +313,7 @@ def test_rolling_and_losses_without_a_summary_are_refused():
     with pytest.raises(InvalidInputError, match="split must be CrossFit, HoldOut or InSample"):
         LogLossSummary(Rolling(7))
     with pytest.raises(InvalidInputError, match=r"loss must be one of .* in a summary"):
-        summary_of("poisson_deviance", CrossFit())
+        summary_of("hinge", CrossFit())
 
 
 def test_too_few_rows_of_a_class_are_refused_as_evaluate():
@@ -270,5 +331,5 @@ def test_several_classes_are_refused():
 
 def test_threads_must_be_positive(draw):
     y_true, logit, _ = draw(100)
-    with pytest.raises(InvalidInputError, match="threads must be at least 1; got 0"):
+    with pytest.raises(InvalidInputError, match="threads must be an integer of at least 1; got 0"):
         LogLossSummary().update(y_true, y_logit=logit, threads=0)

@@ -1,0 +1,41 @@
+"""Which loss goes with the objective of a booster, where that is clear."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from trueup.errors import InvalidInputError
+
+LOSSES_OF_LOGITS = ("log_loss", "brier_score")
+"""Losses for which the raw scores of a booster are read as logits."""
+
+
+def loss_of_objective(objective: str, losses: Mapping[str, str]) -> str:
+    """Return the loss that an objective stands for.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is none of trueup's; the user has to say then what is to be computed.
+    """
+    if objective not in losses:
+        raise InvalidInputError(
+            f"loss must be given where the objective is {objective!r}; got None. "
+            "If a loss of trueup fits these predictions, pass loss=... to TrueupCallback."
+        )
+    return losses[objective]
+
+
+def require_logits(objective: str, loss: str, not_logits: tuple[str, ...]) -> None:
+    """Refuse a loss of probabilities for raw scores that are not on the scale of logits.
+
+    Raises
+    ------
+    InvalidInputError
+        If the objective is one of ``not_logits``.
+    """
+    if loss in LOSSES_OF_LOGITS and objective in not_logits:
+        raise InvalidInputError(
+            f"loss must fit the objective {objective!r}, whose scores are no logits; "
+            f"got {loss!r}. Train with a logistic or a softmax objective."
+        )

@@ -1,0 +1,63 @@
+"""The latest estimate as Prometheus gauges over HTTP."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from trueup.monitoring import MSEEstimate
+
+
+class PrometheusExporter:
+    """Serve the latest estimate of a model until the block ends.
+
+    Parameters
+    ----------
+    model_uri : str
+        Label ``model`` of the gauges.
+    port : int
+        Port on the loopback address; 0 takes a free one, which is then in ``port``.
+
+    Raises
+    ------
+    ImportError
+        If ``prometheus_client`` is missing.
+    """
+
+    def __init__(self, model_uri: str, port: int) -> None:
+        try:
+            from prometheus_client import CollectorRegistry, Gauge, start_http_server
+        except ModuleNotFoundError as error:
+            raise ImportError(f"{error}. Run: pip install 'trueup[monitor]'") from error
+        registry = CollectorRegistry()
+        self._gauges = {
+            name: Gauge(f"trueup_estimated_mse{name}", text, ["model"], registry=registry)
+            for name, text in (
+                ("", "Estimated mean squared error of the latest batch"),
+                ("_low", "Low end of its 90% interval"),
+                ("_high", "High end of its 90% interval"),
+                ("_trusted", "1 if the estimate is to be trusted"),
+            )
+        }
+        self._model = model_uri
+        self._server, self._thread = start_http_server(port, "127.0.0.1", registry)
+        self.port = int(self._server.server_port)
+
+    def show(self, estimate: MSEEstimate) -> None:
+        """Set the gauges."""
+        values = (estimate.mse, estimate.low, estimate.high, float(estimate.trusted))
+        for gauge, value in zip(self._gauges.values(), values, strict=True):
+            gauge.labels(self._model).set(value)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

@@ -1,0 +1,77 @@
+"""Tables of batches and labels: read, checked and hashed."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from trueup.errors import InvalidInputError
+from trueup_mlflow.monitor_store import ROW_ID
+
+
+def read_table(source: Any) -> pd.DataFrame:
+    """Return a data frame as it is, or read a parquet or CSV file.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file is of another kind or cannot be read.
+    """
+    if isinstance(source, pd.DataFrame):
+        return source
+    path = Path(source)
+    if path.suffix not in (".parquet", ".csv", ".gz"):
+        raise InvalidInputError(
+            f"file must end in .parquet, .csv or .csv.gz; got {path.name!r}. Convert it."
+        )
+    try:
+        return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    except (OSError, ValueError) as failure:
+        raise InvalidInputError(
+            f"file must be readable; got {str(path)!r}: {failure}. Check the path."
+        ) from failure
+
+
+def row_ids(table: pd.DataFrame, column: str | None) -> pd.Series:
+    """Return the column that identifies a row, or the positions."""
+    if column is None:
+        return pd.Series(np.arange(len(table)))
+    if column not in table:
+        raise InvalidInputError(
+            f"batch must have the row id column {column!r}; got {list(table.columns)}. Add it."
+        )
+    return table[column].reset_index(drop=True)
+
+
+def late_labels(table: pd.DataFrame, row_id: str | None, target: str) -> pd.DataFrame:
+    """Return row ids and labels, one of each row."""
+    if row_id is None:
+        raise InvalidInputError(
+            "row_id must have been given to init to join labels; got None. Run init with row_id."
+        )
+    missing = [name for name in (row_id, target) if name not in table]
+    if missing:
+        raise InvalidInputError(
+            f"labelled must have the columns {row_id!r} and {target!r}; got none of {missing}. "
+            "Add them."
+        )
+    labels = table[[row_id, target]].set_axis([ROW_ID, "label"], axis=1).dropna()
+    repeated = labels[ROW_ID].duplicated()
+    if repeated.any():
+        raise InvalidInputError(
+            f"labelled must have one label for each row id; got two for "
+            f"{labels[ROW_ID][repeated].iloc[0]!r}. Drop the repeats."
+        )
+    return labels
+
+
+def digest_of(features: pd.DataFrame, prediction: np.ndarray[Any, Any], ids: pd.Series) -> str:
+    """Return the hash that says which batch this is."""
+    hashed = pd.util.hash_pandas_object(
+        features.reset_index(drop=True).assign(_id=ids, _prediction=prediction), index=False
+    )
+    return hashlib.blake2b(hashed.to_numpy().tobytes(), digest_size=8).hexdigest()

@@ -1,0 +1,106 @@
+"""The table of a race: all configurations with their seeds, survivors first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.trial import FrozenTrial, TrialState
+
+from trueup_optuna.records import SeedRecord
+from trueup_optuna.standings import CONFIG, SEED_INDEX, Standings, companion, standings
+
+
+@dataclass(frozen=True)
+class RaceRow:
+    """One configuration at the end of the race.
+
+    Attributes
+    ----------
+    number : int
+        Number of its trial in the study.
+    params : dict
+        Its parameters.
+    mean, standard_error : float
+        Over its seeds, in units of the metric.
+    n_seeds : int
+        Seeds of search and finals.
+    eliminated_by : int or None
+        Number of the trial that eliminated it.
+    records : tuple of SeedRecord
+        The result of each seed, in order.
+    """
+
+    number: int
+    params: dict[str, Any]
+    mean: float
+    standard_error: float
+    n_seeds: int
+    eliminated_by: int | None
+    records: tuple[SeedRecord, ...] = ()
+
+
+@dataclass(frozen=True)
+class RaceTable:
+    """Result of the finals.
+
+    Attributes
+    ----------
+    rows : tuple of RaceRow
+        Survivors first, best first.
+    selected : int
+        Number of the selected trial.
+    search_trainings, final_trainings : int
+        Finished trainings of search and finals.
+    """
+
+    rows: tuple[RaceRow, ...]
+    selected: int
+    search_trainings: int
+    final_trainings: int
+
+
+def claim_of(trial: FrozenTrial) -> tuple[int, int]:
+    """Return the configuration and the seed index of a trial of the finals."""
+    return trial.user_attrs[CONFIG], trial.user_attrs[SEED_INDEX]
+
+
+def race_table(study: optuna.Study) -> RaceTable:
+    """Return all configurations of a study, survivors first."""
+    table = standings(study)
+    final_trainings = count_finals(study)
+    score = table.means + table.standard_errors
+    order = np.lexsort((score, ~table.contenders))
+    rows = tuple(_row(table, int(index)) for index in order if table.n_seeds[index] > 0)
+    return RaceTable(
+        rows,
+        selected=table.numbers[table.best()],
+        search_trainings=int(table.n_seeds.sum()) - final_trainings,
+        final_trainings=final_trainings,
+    )
+
+
+def _row(table: Standings, index: int) -> RaceRow:
+    trial = table.trials[index]
+    out = table.eliminations.get(trial.number)
+    return RaceRow(
+        trial.number,
+        dict(trial.params),
+        float(table.sign * table.means[index]),
+        float(table.standard_errors[index]),
+        int(table.n_seeds[index]),
+        None if out is None else out.by,
+        table.records[index],
+    )
+
+
+def count_finals(study: optuna.Study) -> int:
+    """Return the number of finished trainings in the finals of a study."""
+    race = companion(study, "finals")
+    if race is None:
+        return 0
+    return len(
+        {claim_of(t) for t in race.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))}
+    )

@@ -1,0 +1,243 @@
+"""Loops compiled by numba. Each is simple enough to be vectorised, save the sums into tables."""
+
+from __future__ import annotations
+
+from math import log
+
+import numpy as np
+from numba import njit
+
+from trueup._kernels.grid import BINS_PER_UNIT, LIMIT, N_BINS
+from trueup._kernels.numba_vectors import add_powers
+from trueup._kernels.words import (
+    BITS_OF_ONE,
+    FIRST_FACTOR,
+    GOLDEN,
+    ID_FACTOR,
+    LABEL_FACTOR,
+    SECOND_FACTOR,
+    WEIGHT_FACTOR,
+)
+
+compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+
+STRIP = 640
+"""Rows that go through all loops before the next: what lies between the loops stays in cache.
+
+Not a power of two, for which the arrays between the loops would compete for the same cache lines.
+"""
+
+_HALF = N_BINS // 2
+_GOLDEN, _FIRST, _SECOND = np.uint64(GOLDEN), np.uint64(FIRST_FACTOR), np.uint64(SECOND_FACTOR)
+_ONE = np.uint64(BITS_OF_ONE)
+_ID, _LABEL, _WEIGHT = np.uint64(ID_FACTOR), np.uint64(LABEL_FACTOR), np.uint64(WEIGHT_FACTOR)
+_S27, _S30, _S31, _S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
+_LOW_HALF, _MINUS_ZERO = np.uint64(0xFFFFFFFF), np.uint64(1 << 63)
+_EPS = float(np.finfo(np.float64).eps)
+_FRACTION_BITS, _HALF_EXPONENT = np.int64(52), np.int64(1 << 51)
+_LOG_2 = log(2.0)
+_ATANH = np.array([2.0 / (2 * k + 1) for k in range(11)])  # for |f| < 0.21: to 1e-17
+
+
+@compiled
+def mix(x):  # type: ignore[no-untyped-def]
+    z = x + _GOLDEN
+    z = (z ^ (z >> _S30)) * _FIRST
+    z = (z ^ (z >> _S27)) * _SECOND
+    return z ^ (z >> _S31)
+
+
+@compiled
+def hash_sums(row_id, label, weight):  # type: ignore[no-untyped-def]
+    upper, lower, high = np.uint64(0), np.uint64(0), np.uint64(0)
+    weighted = len(weight) > 0
+    for i in range(len(row_id)):
+        x = row_id[i] * _ID + _bits(label[i]) * _LABEL
+        if weighted:
+            x += (_bits(weight[i]) - _ONE) * _WEIGHT
+        low = mix(x)
+        upper += low >> _S32
+        lower += low & _LOW_HALF
+        high += mix(low)
+    return upper, lower, high
+
+
+@compiled
+def _bits(value):  # type: ignore[no-untyped-def]
+    bits = np.float64(value).view(np.uint64)
+    return np.uint64(0) if bits == _MINUS_ZERO else bits  # equal numbers, equal bits
+
+
+@compiled
+def are_plain(label, prediction, low, high, weight):  # type: ignore[no-untyped-def]
+    """Tell whether all rows are valid and inside [low, high]; NaN is neither."""
+    n_bad = 0
+    for i in range(len(label)):
+        inside = (prediction[i] >= low) & (prediction[i] <= high)
+        n_bad += not (inside & ((label[i] == 0.0) | (label[i] == 1.0)))
+    for i in range(len(weight)):
+        n_bad += not ((weight[i] >= 0.0) & (weight[i] < np.inf))
+    return n_bad == 0
+
+
+@compiled
+def logits(probability, out):  # type: ignore[no-untyped-def]
+    """Write log(p / (1 - p)) as ``e log 2 + 2 atanh f``, for p in [EPS, 1 - EPS].
+
+    ``e`` is the power of two that brings ``q = 2^e (1 - p)`` nearest to p, by the bits of the two
+    numbers, and ``f = (p - q) / (p + q)``.
+    """
+    for i in range(len(probability)):
+        p = np.float64(probability[i])
+        q = np.float64(1.0 - p)
+        bits = q.view(np.int64)
+        e = (p.view(np.int64) - bits + _HALF_EXPONENT) >> _FRACTION_BITS
+        q = np.int64(bits + (e << _FRACTION_BITS)).view(np.float64)
+        f = (p - q) / (p + q)
+        square = f * f
+        series = _ATANH[10]
+        for k in range(9, -1, -1):
+            series = series * square + _ATANH[k]
+        out[i] = np.float64(e) * _LOG_2 + series * f
+
+
+@compiled
+def cells(row_id, label, key, folds, limit, out):  # type: ignore[no-untyped-def]
+    """Write ``2 group + label``; the remainder of the hash is taken in exact float64."""
+    if folds == 1:
+        for i in range(len(row_id)):
+            out[i] = np.int64(label[i])
+        return
+    if folds == 0:
+        for i in range(len(row_id)):
+            out[i] = 2 * np.int64(mix(row_id[i] ^ key) >= limit) + np.int64(label[i])
+        return
+    size, carry = np.float64(folds), np.float64((1 << 32) % folds)
+    inverse = 1.0 / size
+    for i in range(len(row_id)):
+        hashed = mix(row_id[i] ^ key)
+        upper, lower = np.int64(hashed >> _S32), np.int64(hashed & _LOW_HALF)
+        x = np.float64(upper) * carry + np.float64(lower)
+        rest = x - np.floor(x * inverse) * size
+        rest += size if rest < 0.0 else 0.0
+        rest -= size if rest >= size else 0.0
+        out[i] = np.int64(2.0 * rest + label[i])
+
+
+@compiled
+def places(logit, cell, bins, u):  # type: ignore[no-untyped-def]
+    """Write the row of the table, in place of the cell too, and the place inside the bin."""
+    for i in range(len(logit)):
+        scaled = logit[i] * BINS_PER_UNIT
+        left = np.floor(scaled)
+        u[i] = 2.0 * (scaled - left) - 1.0
+        bins[i] = N_BINS * cell[i] + np.int64(left) + _HALF
+
+
+@compiled
+def deposit(bins, u, weight, power, table):  # type: ignore[no-untyped-def]
+    """Add ``weight^power u^k`` to the bins; no weights are weights of one."""
+    weighted = len(weight) > 0
+    for i in range(len(bins)):
+        add_powers(table, bins[i], u[i], weight[i] ** power if weighted else 1.0)
+
+
+@compiled
+def count(cell, weight, counts):  # type: ignore[no-untyped-def]
+    """Count rows, and rows of positive weight, by cell."""
+    for i in range(len(cell)):
+        counts[0, cell[i]] += 1
+    for i in range(len(weight)):
+        counts[1, cell[i]] += weight[i] > 0.0
+
+
+@compiled
+def add_cells(code, label, proba, weight, sums):  # type: ignore[no-untyped-def]
+    weighted = len(weight) > 0
+    for i in range(len(code)):
+        w = weight[i] if weighted else 1.0
+        row = sums[code[i]]
+        row[0] += w
+        row[1] += w * label[i]
+        row[2] += w * proba[i]
+        row[3] += w * proba[i] * proba[i]
+        row[4] += w * w
+        row[5] += 1.0
+
+
+@compiled
+def code_sums(code, label, proba, sums):  # type: ignore[no-untyped-def]
+    """Add 1, label, proba and its square at each code; return how many rows were left out."""
+    n_bad, n_codes = 0, np.uint64(len(sums))
+    for i in range(len(code)):
+        c, y, p = np.uint64(code[i]), np.float64(label[i]), np.float64(proba[i])  # -1 is large
+        if (c < n_codes) & ((y == 0.0) | (y == 1.0)) & (p >= 0.0) & (p <= 1.0):
+            row = sums[c]
+            row[0] += 1.0
+            row[1] += y
+            row[2] += p
+            row[3] += p * p
+        else:
+            n_bad += 1
+    return n_bad
+
+
+@compiled
+def bin_sums(label, proba, edges, sums):  # type: ignore[no-untyped-def]
+    """Add 1, label and proba to the bin of each row, of which ``sums`` has four copies.
+
+    The number of the bin is guessed by arithmetic and corrected by its edges.
+    """
+    n_bad, n_bins = 0, len(edges) - 1
+    for i in range(len(label)):
+        y, p = np.float64(label[i]), np.float64(proba[i])
+        if ((y == 0.0) | (y == 1.0)) & (p >= 0.0) & (p <= 1.0):
+            guess = np.int64(p * n_bins)
+            guess -= guess == n_bins
+            row = sums[i & 3, guess - (edges[guess] >= p) + (edges[guess + 1] < p)]
+            row[0] += 1.0
+            row[1] += y
+            row[2] += p
+        else:
+            n_bad += 1
+    return n_bad
+
+
+@compiled
+def absorb(  # type: ignore[no-untyped-def]
+    rows, is_logit, ids, rule, tables, counts
+):
+    """Send the rows through all loops, strip by strip, up to the first strip that is not plain."""
+    label, prediction, weight = rows
+    row_id, first_row = ids
+    key, folds, limit = rule
+    low, high = (-LIMIT, np.nextafter(LIMIT, 0.0)) if is_logit else (_EPS, 1.0 - _EPS)
+    logit, u = np.empty(STRIP), np.empty(STRIP)
+    cell, bins = np.empty(STRIP, np.int64), np.empty(STRIP, np.int64)
+    own_id = np.empty(STRIP, np.uint64)
+    upper, lower, top = np.uint64(0), np.uint64(0), np.uint64(0)
+    start = 0
+    while start < len(label):
+        stop = min(start + STRIP, len(label))
+        y, x, w, m = label[start:stop], prediction[start:stop], weight[start:stop], stop - start
+        if not are_plain(y, x, low, high, w):
+            break
+        if len(row_id):
+            own_id[:m] = row_id[start:stop]
+        else:
+            for i in range(m):
+                own_id[i] = first_row + np.uint64(start + i)
+        if is_logit:
+            logit[:m] = x
+        else:
+            logits(x, logit[:m])
+        cells(own_id[:m], y, key, folds, limit, cell[:m])
+        places(logit[:m], cell[:m], bins[:m], u[:m])
+        sums = hash_sums(own_id[:m], y, w)
+        upper, lower, top = upper + sums[0], lower + sums[1], top + sums[2]
+        deposit(bins[:m], u[:m], w, 1, tables[0])
+        if len(w):
+            deposit(bins[:m], u[:m], w, 2, tables[1])
+        count(cell[:m], w, counts)
+        start = stop
+    return start, upper, lower, top

@@ -1,0 +1,45 @@
+"""Arithmetic on eight numbers at once that numba does not find by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+_DOUBLE, _INT = ir.DoubleType(), ir.IntType(64)
+_EIGHT = ir.VectorType(_DOUBLE, 8)
+
+
+@intrinsic
+def add_powers(typing_context: Any, table: Any, row: Any, x: Any, weight: Any) -> Any:  # noqa: ARG001
+    """Add ``weight x^k``, k = 0 to 7, to a row of a table of eight columns."""
+    return types.void(table, row, x, weight), _add_powers
+
+
+def _add_powers(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    table, row, x, weight = arguments
+    array = context.make_array(signature.args[0])(context, builder, table)
+    start = builder.gep(array.data, [builder.mul(row, ir.Constant(_INT, 8))])
+    target = builder.bitcast(start, _EIGHT.as_pointer())
+    term, power = _repeated(builder, weight), x
+    for bit in (1, 2, 4):
+        factors = _where_bit_is_set(builder, bit, power)
+        term = builder.fmul(term, factors, flags=("contract",))
+        power = builder.fmul(power, power)
+    sums = builder.fadd(builder.load(target, align=8), term, flags=("contract",))
+    builder.store(sums, target, align=8)
+    return context.get_dummy_value()
+
+
+def _repeated(builder: Any, value: Any) -> Any:
+    first = builder.insert_element(ir.Constant(_EIGHT, ir.Undefined), value, ir.Constant(_INT, 0))
+    lanes = ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8)
+    return builder.shuffle_vector(first, ir.Constant(_EIGHT, ir.Undefined), lanes)
+
+
+def _where_bit_is_set(builder: Any, bit: int, value: Any) -> Any:
+    """Return the value in the places whose number has the bit, and one in the others."""
+    mask = ir.Constant(ir.VectorType(ir.IntType(1), 8), [bool(k & bit) for k in range(8)])
+    return builder.select(mask, _repeated(builder, value), ir.Constant(_EIGHT, [1.0] * 8))

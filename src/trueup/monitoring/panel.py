@@ -1,0 +1,169 @@
+"""The fitted members of the consensus and what they say about a batch together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from trueup.monitoring import members as member
+from trueup.monitoring.direct_loss import DirectLossEstimator
+from trueup.monitoring.disagreement import DisagreementModel
+from trueup.monitoring.importance import effective_sample_size
+from trueup.monitoring.inputs import FloatArray
+from trueup.monitoring.interval import (
+    log_interval,
+    log_spread,
+    log_variance,
+    weighted_sampling_variance,
+)
+from trueup.monitoring.members import Batch, Reference, Replicated
+from trueup.monitoring.one_step import OneStepCheckModel
+from trueup.monitoring.storage import Arrays, nest, unnest
+
+TRAINING_ONLY = "one_step_l"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Headline, interval, values of the members and diagnostics of one batch."""
+
+    mse: float
+    low: float
+    high: float
+    members: Mapping[str, float]
+    diagnostics: Mapping[str, float]
+
+
+class Panel(Protocol):
+    """Fitted members."""
+
+    def judge(self, batch: Batch, random_state: int) -> Finding:
+        """Return what the members say about a batch."""
+
+    def check_names(self) -> list[str]:
+        """Return the names of the check models, sorted."""
+
+    def to_arrays(self) -> Arrays:
+        """Return the fitted state."""
+
+
+@dataclass(frozen=True)
+class TrainingPanel:
+    """The one member that training errors allow: the paper's L."""
+
+    check: OneStepCheckModel
+
+    def judge(self, batch: Batch, random_state: int) -> Finding:  # noqa: ARG002
+        """Return the estimate of L; the interval holds the sampling of the batch only."""
+        rows = self.check.squared_errors(batch.x, batch.y_pred)
+        mse = float(rows.mean())
+        variance = weighted_sampling_variance(rows, np.ones(len(rows)), len(rows))
+        low, high = log_interval(mse, variance)
+        return Finding(mse, low, high, {TRAINING_ONLY: mse}, {})
+
+    def check_names(self) -> list[str]:
+        """Return the name of L."""
+        return [TRAINING_ONLY]
+
+    def to_arrays(self) -> Arrays:
+        """Return the fitted state."""
+        return nest(f"check/{TRAINING_ONLY}", self.check.to_arrays())
+
+
+@dataclass(frozen=True)
+class ConsensusPanel:
+    """Members that know errors on rows which the model did not see.
+
+    Attributes
+    ----------
+    reference : Reference
+        Those rows.
+    checks : mapping of str to OneStepCheckModel
+        Check models by the name of their member.
+    disagreement : DisagreementModel or None
+        None for labels in {0, 1}.
+    direct : DirectLossEstimator or None
+        For labels in {0, 1}, where its package is installed.
+    """
+
+    reference: Reference
+    checks: Mapping[str, OneStepCheckModel]
+    disagreement: DisagreementModel | None = None
+    direct: DirectLossEstimator | None = None
+
+    def judge(self, batch: Batch, random_state: int) -> Finding:
+        """Return the median of the members with the interval of three variances."""
+        weights = member.importance_weights(self.reference, batch, random_state)
+        multiplicity = member.bayesian_bootstrap(len(self.reference.x), random_state)
+        diagnostics = {"effective_sample_size": effective_sample_size(weights)}
+        found = {
+            "importance": member.weighted(self.reference, weights, multiplicity),
+            "neighbours": member.neighbours(self.reference, batch, multiplicity, random_state),
+        }
+        if self.disagreement is not None:
+            found["disagreement"], ratio = member.doubly_robust(
+                self.reference, self.disagreement, batch, weights, multiplicity
+            )
+            diagnostics["disagreement_ratio"] = ratio
+        found |= self._networks(batch, multiplicity)
+        values = {name: one.value for name, one in found.items()}
+        mse = float(np.median(list(values.values())))
+        variance = _variance(self.reference, found, weights, len(batch.x))
+        return Finding(mse, *log_interval(mse, variance), values, diagnostics)
+
+    def check_names(self) -> list[str]:
+        """Return the names of the check models, sorted."""
+        return sorted(self.checks)
+
+    def to_arrays(self) -> Arrays:
+        """Return the fitted state."""
+        arrays = nest("reference", vars(self.reference))
+        for name, check in self.checks.items():
+            arrays |= nest(f"check/{name}", check.to_arrays())
+        if self.disagreement is not None:
+            arrays |= nest("disagreement", self.disagreement.to_arrays())
+        if self.direct is not None:
+            arrays |= nest("direct", self.direct.to_arrays())
+        return arrays
+
+    def _networks(self, batch: Batch, multiplicity: FloatArray) -> dict[str, Replicated]:
+        judges = {name: check.squared_errors for name, check in self.checks.items()}
+        if self.direct is not None:
+            judges["direct_loss"] = self.direct.squared_errors
+        means = {name: judge(batch.x, batch.y_pred).mean() for name, judge in judges.items()}
+        return {
+            name: member.rescaled(float(mean), self.reference, multiplicity)
+            for name, mean in means.items()
+        }
+
+
+def panel_from_arrays(arrays: Arrays, check_names: list[str]) -> Panel:
+    """Return the panel that ``to_arrays`` described."""
+    checks = {
+        name: OneStepCheckModel.from_arrays(unnest(f"check/{name}", arrays)) for name in check_names
+    }
+    reference = unnest("reference", arrays)
+    if not reference:
+        return TrainingPanel(checks[TRAINING_ONLY])
+    disagreement, direct = unnest("disagreement", arrays), unnest("direct", arrays)
+    return ConsensusPanel(
+        Reference(**reference),
+        checks,
+        DisagreementModel.from_arrays(disagreement) if disagreement else None,
+        DirectLossEstimator.from_arrays(direct) if direct else None,
+    )
+
+
+def _variance(
+    reference: Reference, found: Mapping[str, Replicated], weights: FloatArray, m: int
+) -> float:
+    """Return the variance of the log: of the reference, of the batch, and among the members."""
+    medians = np.median([one.replicates for one in found.values()], axis=0)
+    return (
+        log_variance(medians)
+        + weighted_sampling_variance(reference.errors, weights, m)
+        + log_spread(np.array([one.value for one in found.values()]))
+    )

@@ -1,0 +1,121 @@
+"""The one-pass kernel against the general path, row by row and as a whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from trueup import CrossFit, HoldOut, InSample
+from trueup._kernels import numba_engine, numba_loops
+from trueup._kernels.grid import LIMIT, N_BINS, ORDER
+from trueup._kernels.plain import HashRule, PlainRows
+from trueup.errors import InvalidInputError
+from trueup.losses import EPS
+from trueup.splits import kernel_rule
+from trueup.summaries import BrierSummary, LogLossSummary
+
+N = 70_000  # more than two blocks
+RULES = [CrossFit(5, salt=3), CrossFit(7), CrossFit(1_000_003), HoldOut(0.3), InSample()]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(8)
+    logit = rng.normal(-1.0, 2.0, N)
+    label = (rng.random(N) < expit(0.8 * logit)).astype(np.float64)
+    return label, logit, rng.random(N) * (rng.random(N) < 0.9), rng.integers(-(2**62), 2**62, N)
+
+
+def test_logit_is_exact_to_rounding():
+    tiny = np.logspace(np.log10(EPS), np.log10(0.5), 50_000)[1:]
+    p = np.r_[tiny, 1.0 - tiny, EPS, 1.0 - EPS, 0.5]
+    exact = np.log(p.astype(np.longdouble)) - np.log1p(-p.astype(np.longdouble))
+    out = np.empty(len(p))
+    numba_loops.logits(p, out)
+    np.testing.assert_array_less(np.abs(out - exact), 2e-16 + 2.3e-16 * np.abs(exact))
+
+
+@pytest.mark.parametrize("split", RULES, ids=repr)
+def test_groups_are_those_of_the_split(split):
+    row_id = np.random.default_rng(1).integers(0, 2**64, 20_000, dtype=np.uint64)
+    label, cell = np.ones(len(row_id)), np.empty(len(row_id), dtype=np.int64)
+    rule = kernel_rule(split)
+    limit = np.uint64(rule.limit)
+    numba_loops.cells(row_id, label, rule.key, rule.folds, limit, cell)
+    np.testing.assert_array_equal(cell, 2 * split.groups(row_id, None) + 1)
+
+
+def summarised(kind, split, engine_name, monkeypatch, columns, **options):
+    monkeypatch.setattr("trueup._kernels._WORTH_COMPILING", 0)
+    monkeypatch.setenv("TRUEUP_ENGINE", engine_name)
+    summary = kind(split)
+    for part in (slice(0, 40_001), slice(40_001, None)):
+        given = {name: values[part] for name, values in columns.items()}
+        summary.update(**given, **options)
+    return summary.compute()
+
+
+@pytest.mark.parametrize("kind", [LogLossSummary, BrierSummary])
+@pytest.mark.parametrize("split", [CrossFit(), HoldOut(), InSample()], ids=repr)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("form", ["probabilities", "logits", "float32", "outliers", "ids"])
+def test_results_are_those_of_the_general_path(kind, split, weighted, form, rows, monkeypatch):
+    label, logit, weight, ids = rows
+    columns = {"y_true": label, "y_pred": expit(logit)}
+    if form == "logits":
+        columns = {"y_true": label.astype(bool), "y_logit": logit}
+    if form == "float32":
+        columns = {"y_true": label.astype(np.int8), "y_pred": expit(logit).astype(np.float32)}
+    if form == "outliers":
+        far = logit.copy()
+        far[::9_000] = LIMIT * np.sign(far[::9_000])
+        columns = {"y_true": label, "y_logit": far}
+    if form == "ids":
+        columns |= {"row_id": ids, "y_true": np.where(label == 0.0, -0.0, 1.0)}
+    if weighted:
+        columns["sample_weight"] = weight
+    ours = summarised(kind, split, "numba", monkeypatch, columns)
+    general = summarised(kind, split, "numpy", monkeypatch, columns)
+    assert (ours.n, ours.n_scored) == (general.n, general.n_scored)
+    assert ours.fingerprint == general.fingerprint
+    for name in ("vanilla", "calibrated", "bias_term", "fold_bias_terms", "bias_cost"):
+        ours_, theirs = getattr(ours, name), getattr(general, name)
+        np.testing.assert_allclose(ours_, theirs, rtol=0.0, atol=1e-12)
+    errors = ours.standard_errors, general.standard_errors
+    np.testing.assert_allclose(*errors, rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("y_true", 2.0, "y_true must be 0 or 1; got 2.0 at index 60000"),
+        ("y_true", np.nan, "y_true must be finite; got nan at index 60000"),
+        ("y_pred", 1.5, r"y_pred must be in \[0, 1\]; got 1.5 at index 60000"),
+        ("y_pred", np.nan, "y_pred must be finite; got nan at index 60000"),
+        ("sample_weight", -1.0, "sample_weight must not be negative; got -1.0 at index 60000"),
+        ("sample_weight", np.inf, "sample_weight must be finite; got inf at index 60000"),
+    ],
+)
+def test_bad_rows_are_refused_by_their_index(name, value, message, rows, monkeypatch):
+    monkeypatch.setattr("trueup._kernels._WORTH_COMPILING", 0)
+    label, logit, weight, _ = rows
+    columns = {"y_true": label, "y_pred": expit(logit), "sample_weight": weight}
+    columns[name] = columns[name].copy()
+    columns[name][60_000] = value
+    summary = LogLossSummary()
+    with pytest.raises(InvalidInputError, match=message):
+        summary.update(**columns)
+    assert summary.n == 0
+
+
+def test_kernel_stops_before_a_strip_with_another_row(rows):
+    label, logit, _, _ = rows
+    logit = logit.copy()
+    logit[5_000] = LIMIT
+    table = np.zeros((2 * N_BINS, ORDER))
+    plain = PlainRows(label, logit, True, None, None, 0, HashRule(folds=1))
+    absorbed = numba_engine.absorb(plain, table, None)
+    assert 5_000 - numba_loops.STRIP < absorbed.n <= 5_000
+    assert table[:, 0].sum() == absorbed.row_counts.sum() == absorbed.support.sum() == absorbed.n
+    assert absorbed.row_counts[0, 1] == label[: absorbed.n].sum()

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import warnings
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from trueup.errors import InvalidInputError, TrueupWarning
+from trueup_cli.failures import BadInput, one_line_failures
+from trueup_cli.wording import in_options, translated
+
+NAMES = {
+    "y_true": "--target 'click'",
+    "y_pred": "--proba 'p'",
+    "y_logit": "--logit",
+    "labels": "--label",
+    "split": "--split",
+    "sample_weight": "--weight 'w'",
+    "allow_failed": "--allow-failed",
+    "loss": "--loss",
+}
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (
+            "y_pred must be in [0, 1]; got 2.0 at index 3. Pass log-odds as y_logit.",
+            "--proba 'p' must be in [0, 1]; got 2.0 at index 3. Pass log-odds as --logit.",
+        ),
+        (
+            "y_true must be 0 or 1; got 2.0. Pass labels=[negative, positive] for other names.",
+            "--target 'click' must be 0 or 1; got 2.0. "
+            "Pass --label NEGATIVE --label POSITIVE for other names.",
+        ),
+        (
+            "y_true must hold labels of one type; got dtype object. Drop or fix the rows.",
+            "--target 'click' must hold labels of one type; got dtype object. "
+            "Drop or fix the rows.",
+        ),
+        (
+            "a loss is a loss; split=InSample() splits.",
+            "a loss is a loss; --split InSample splits.",
+        ),
+        ("or pass allow_failed=True to go on.", "or pass --allow-failed to go on."),
+        (
+            "y_true must be one of ['a']. Fix labels=.",
+            "--target 'click' must be one of ['a']. Fix --label.",
+        ),
+        ("n_bins=3 and base_rate stay.", "n_bins=3 and base_rate stay."),
+    ],
+)
+def test_arguments_become_options(message, expected):
+    assert translated(message, NAMES) == expected
+
+
+def test_options_of_the_command_need_no_names():
+    @click.command()
+    @click.option("--min-effect", type=float)
+    def compare(min_effect):
+        with in_options():
+            raise InvalidInputError(f"min_effect must be positive; got {min_effect}. Fix it.")
+
+    result = CliRunner().invoke(compare, ["--min-effect", "-1"])
+    assert result.exit_code == 2
+    assert result.output == "Error: --min-effect must be positive; got -1.0. Fix it.\n"
+
+
+def test_warnings_name_options_and_the_hook_is_put_back(capsys):
+    before = warnings.showwarning
+    with one_line_failures(), in_options(NAMES):
+        warnings.warn("Pass y_logit.", TrueupWarning, stacklevel=1)
+    assert capsys.readouterr().err == "warning: Pass --logit.\n"
+    assert warnings.showwarning is before
+
+
+def test_other_errors_pass():
+    with pytest.raises(KeyError), in_options(NAMES):
+        raise KeyError("y_true")
+    with pytest.raises(BadInput, match="--logit must"), in_options(NAMES):
+        raise InvalidInputError("y_logit must be finite.")
