@@ -79,7 +79,8 @@ def write_report(
 
 def head(data: ClickData, results: Mapping[Schedule, Results], command: str, setting: str) -> str:
     """Return the title and what the numbers were made with."""
-    runs = [scores for by_name in results.values() for scores in by_name.values()]
+    every = (scores for by_name in results.values() for scores in by_name.values())
+    runs = list({scores.vanilla.tobytes(): scores for scores in every}.values())
     seconds = sum(float(scores.cpu_seconds.sum()) for scores in runs)
     seeds = " or ".join(str(n) for n in sorted({len(scores.vanilla) for scores in runs}))
     n_levels = int((data.codes.max(axis=0) + 1).sum())
