@@ -70,11 +70,18 @@ def squared_error(cells: Cells, y_true: FloatArray | None = None) -> float:
     """
     residual = cells.weight * ((cells.y_true if y_true is None else y_true) - cells.y_proba)
     pairs = cells.sums(residual) ** 2 - cells.sums(residual**2)
-    spare = cells.total - cells.sums(cells.weight**2) / cells.total
-    several = spare > 1e-9 * cells.total
-    if not several.any():
-        return 0.0
-    return float((pairs[several] / spare[several]).sum() / cells.total[several].sum())
+    return float(cells.pair_share @ pairs)
+
+
+def squared_error_slope(cells: Cells, y_proba: FloatArray) -> FloatArray:
+    """Return by how much a label moves ``squared_error(y_proba) - squared_error(cells)``, (n,).
+
+    Given both predictions the change is linear in the labels, so its standard error follows from
+    the rows' residuals without resampling.
+    """
+    moved = cells.weight * (y_proba - cells.y_proba)
+    others = cells.sums(moved)[cells.levels.codes] - moved
+    return -2.0 * cells.weight * others * cells.pair_share[cells.levels.codes]
 
 
 def measure_noise(cells: Cells, epsilon: float, random_state: int) -> Noise:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -39,12 +39,12 @@ class FieldCalibration:
         95% interval of ``debiased``; None where each level has one row.
     n_levels : int
         Number of levels, a missing value counted as one.
-    n_discoveries : int or None
-        Levels that are off by more than chance at a false discovery rate of 5%; None with weights.
+    n_discoveries : int
+        Levels that are off by more than chance at a false discovery rate of 5%.
     epsilon : float
         The epsilon of ``rce``.
-    cells : FieldCells or None
-        Each level, the most surprising first; None with weights.
+    cells : FieldCells
+        Each level, the most surprising first.
     """
 
     ece: float
@@ -59,15 +59,14 @@ class FieldCalibration:
     debiased_low: float | None
     debiased_high: float | None
     n_levels: int
-    n_discoveries: int | None
+    n_discoveries: int
     epsilon: float
-    cells: FieldCells | None = field(default=None, repr=False, compare=False)
+    cells: FieldCells = field(repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, without the cells."""
-        plain = asdict(replace(self, cells=None))
-        del plain["cells"]
-        return plain
+        names = [part.name for part in fields(self) if part.name != "cells"]
+        return {name: getattr(self, name) for name in names}
 
 
 def field_calibration(
@@ -95,7 +94,7 @@ def field_calibration(
     n_quantiles : int, default 20
         Number of quantile bins of a field of fractional numbers.
     sample_weight : array-like of shape (n,), optional
-        Weights. With them the floor is simulated, and cells are not tested.
+        Weights. With them the floor is simulated.
     name : str
         Name of the field, for messages.
     random_state : int, default 0
@@ -121,7 +120,7 @@ def field_calibration(
     cells = _collect(y_true, y_proba, read_levels(field, name, n_quantiles), sample_weight, name)
     cells = cells.keep(min_count=0)
     noise = measure_noise(cells, epsilon, random_state)
-    worst = None if cells.is_weighted else measure_cells(cells)
+    worst = measure_cells(cells)
     return FieldCalibration(
         ece=absolute_error(cells),
         rce=relative_error(cells, epsilon),
@@ -135,7 +134,7 @@ def field_calibration(
         debiased_low=noise.debiased_interval[0],
         debiased_high=noise.debiased_interval[1],
         n_levels=len(cells.levels.names),
-        n_discoveries=None if worst is None else worst.n_discoveries,
+        n_discoveries=worst.n_discoveries,
         epsilon=epsilon,
         cells=worst,
     )
