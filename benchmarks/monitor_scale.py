@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import platform
-import resource
 import tempfile
 import time
 import warnings
@@ -104,7 +103,9 @@ def one_batch(uri: str, path: str) -> tuple[float, float, float]:
 
 
 def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    """Return this process's own peak; ``getrusage`` would count its parent's before the fork."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024 / 1e9
 
 
 def main() -> None:

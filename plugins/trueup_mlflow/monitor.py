@@ -130,10 +130,13 @@ def estimate(model_uri: str, batch: Any, *, at: str | datetime | None = None) ->
         estimate=result.to_dict(),
         moved=check.schema.moved(features),
     )
+    one_step = check.one_step.estimate(features, prediction).mse
+    record, metrics = store.claim(record, estimate_metrics(result, one_step))
+    if record.logged:
+        return result
     store.keep_predictions(digest, ids, pd.Series(prediction))
     store.write(record)
-    one_step = check.one_step.estimate(features, prediction).mse
-    store.log(record, estimate_metrics(result, one_step))
+    store.log(record, metrics)
     store.write(record.mark(logged=True))
     return result
 
