@@ -14,7 +14,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Protocol
@@ -82,14 +82,34 @@ PAPER = {
 }
 
 
-def estimate(trials: Trials, recipe: Recipe, seed: int, column: str) -> FloatArray:
+@dataclass(frozen=True)
+class Row:
+    """A data set's trials, their recipe, and the predictions of f."""
+
+    trials: Trials
+    recipe: Recipe
+    f: FloatArray
+    f_op: FloatArray
+
+
+@lru_cache(maxsize=8)
+def prepared(folder: Path, name: str, trials: int, seed: int) -> Row:
+    """Draw the trials of a data set and train f."""
+    kind = name.removeprefix("Synthetic ")
+    data = synthetic(kind, trials, seed) if kind != name else benchmark(folder, name, trials, seed)
+    recipe = RECIPES.get(name, RECIPES["synthetic"])
+    x, y = as_tensor(data.x), as_tensor(data.y)
+    model = fit_mean(x, y, recipe.hidden, recipe.plan, seeded(seed))
+    return Row(data, recipe, model.predict(data.x), model.predict(data.x_op))
+
+
+def estimate(row: Row, seed: int, column: str) -> FloatArray:
     """Return the true operational MSE ("true") or a column's estimate of it, shape (trials,).
 
     Each column has a generator of its own, so that it does not depend on which others are run.
     """
+    trials, recipe, f, f_op = row.trials, row.recipe, row.f, row.f_op
     x, y = as_tensor(trials.x), as_tensor(trials.y)
-    model = fit_mean(x, y, recipe.hidden, recipe.plan, seeded(seed))
-    f, f_op = model.predict(trials.x), model.predict(trials.x_op)
     if column == "true":
         return np.asarray(((trials.y_op - f_op) ** 2).mean(1))
     if column == "training MSE":
@@ -162,22 +182,13 @@ def collect(arguments: argparse.Namespace) -> dict[str, dict[str, FloatArray]]:
     for column, name in product(arguments.columns, arguments.rows):
         if column in found.get(name, {}) or time.monotonic() > end:
             continue
-        data = drawn(name, arguments)
-        recipe = RECIPES.get(name, RECIPES["synthetic"])
-        values = estimate(data, recipe, arguments.seed, column)
+        data = prepared(arguments.data, name, arguments.trials, arguments.seed)
+        values = estimate(data, arguments.seed, column)
         found.setdefault(name, {})[column] = values
         with raw.open("a") as file:
             file.write(json.dumps([name, column, values.tolist()]) + "\n")
         print(name, column, flush=True)
     return found
-
-
-def drawn(name: str, arguments: argparse.Namespace) -> Trials:
-    """Return the trials of a row."""
-    kind = name.removeprefix("Synthetic ")
-    if kind != name:
-        return synthetic(kind, arguments.trials, arguments.seed)
-    return benchmark(arguments.data, name, arguments.trials, arguments.seed)
 
 
 def tables(found: dict[str, dict[str, FloatArray]]) -> list[str]:

@@ -82,13 +82,12 @@ def in_spark(spark, tmp_path):
     return read
 
 
-class FirstFeature(mlflow.pyfunc.PythonModel):
-    def predict(self, context, model_input):
-        return model_input["a.b"].to_numpy()
-
-
 @pytest.fixture
 def registered(client, tmp_path):
+    class FirstFeature(mlflow.pyfunc.PythonModel):
+        def predict(self, context, model_input):
+            return model_input["a.b"].to_numpy()
+
     location = (tmp_path / "files").as_uri()
     client.create_experiment("trueup/demand", artifact_location=location)
     with mlflow.start_run():
