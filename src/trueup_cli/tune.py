@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from trueup_cli.tune_run import TunePlan
 
 _INTERRUPTED = 130
+_FIGURES = (".png", ".svg", ".pdf")
 
 
 class _DefaultsToRun(click.Group):
@@ -33,6 +34,15 @@ def tune() -> None:
 
     "trueup tune report" shows one.
     """
+
+
+def _drawable(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
+    if path is not None and path.suffix.lower() not in _FIGURES:
+        raise BadInput(
+            f"--plot must end in {', '.join(_FIGURES)}; got {str(path)!r}. "
+            "The suffix gives the format."
+        )
+    return path
 
 
 _STORAGE = click.option(
@@ -112,12 +122,17 @@ def run(context: click.Context, /, **options: Any) -> None:
 @_STORAGE
 @_STUDY_NAME
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="PNG, SVG or PDF.")
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=_drawable,
+    help="PNG, SVG or PDF.",
+)
 def report(storage: str, study_name: str, as_json: bool, plot: Path | None) -> None:
     """Show seeds per configuration, who eliminated whom, the finalists, and the vanilla choice."""
     with one_line_failures():
         from trueup_cli.tune_report import report_json, report_text, save_figure
-        from trueup_cli.tune_run import load_study
+        from trueup_cli.tune_storage import load_study
         from trueup_optuna import report_study
 
         found = report_study(load_study(storage, study_name))
@@ -157,7 +172,8 @@ def _run(plan: TunePlan, workers: int, resume: bool) -> None:
 def _conclude(plan: TunePlan, experiment_name: str | None, tracking_uri: str | None) -> None:
     """Print the report and the confirmed value, and log them where asked."""
     from trueup_cli.tune_report import confirmation_text, report_text
-    from trueup_cli.tune_run import load_study, plan_train
+    from trueup_cli.tune_run import plan_train
+    from trueup_cli.tune_storage import load_study
     from trueup_optuna import confirm, report_study
 
     study = load_study(plan.storage, plan.study_name)

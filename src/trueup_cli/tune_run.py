@@ -10,21 +10,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
-from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Literal
 
 import numpy as np
 import optuna
 from optuna.exceptions import UpdateFinishedTrialError
-from optuna.storages import BaseStorage, RDBStorage
 from optuna.trial import TrialState
 from tqdm import tqdm
 
 from trueup.errors import InvalidInputError, StateMismatchError
+from trueup_cli.failures import BadInput, one_line_failures
 from trueup_cli.tune_space import load_space, load_train, with_space
+from trueup_cli.tune_storage import load_study, open_storage
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals, recover_stale
-from trueup_optuna.journal import open_journal
 from trueup_optuna.race import Variance
 
 Stage = Literal["search", "finals"]
@@ -66,32 +65,6 @@ class TunePlan:
     def heartbeat(self) -> float:
         """Seconds between two signs of life."""
         return self.grace / 4.0
-
-
-def open_storage(where: str) -> BaseStorage:
-    """Return the storage behind a database URL, or behind the path of a journal file."""
-    if "://" in where:
-        return RDBStorage(where)
-    return open_journal(where)
-
-
-def load_study(storage: str, name: str) -> optuna.Study:
-    """Return a study that exists.
-
-    Raises
-    ------
-    InvalidInputError
-        If the storage has no study of that name.
-    """
-    missing = "://" not in storage and not Path(storage).exists()
-    try:
-        if not missing:
-            return optuna.load_study(study_name=name, storage=open_storage(storage))
-    except KeyError:
-        pass
-    raise InvalidInputError(
-        f"study must exist in {storage}; got {name!r}. Check --storage and --study-name."
-    )
 
 
 def prepare_study(plan: TunePlan, *, resume: bool) -> optuna.Study:
@@ -277,9 +250,13 @@ def main(content: str) -> int:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     work = json.loads(content)
     try:
-        run_stage(TunePlan(**work["plan"]), work["stage"], work["worker"])
+        with one_line_failures():
+            run_stage(TunePlan(**work["plan"]), work["stage"], work["worker"])
     except KeyboardInterrupt:
         return 130
+    except BadInput as failure:
+        failure.show()
+        return failure.exit_code
     return 0
 
 

@@ -11,56 +11,16 @@ from dataclasses import replace
 import numpy as np
 import optuna
 import pytest
-from click.testing import CliRunner
+from tests.trueup_cli.tune_script import SCRIPT, arguments, invoke
 
 from trueup.errors import InvalidInputError
 from trueup_cli.tune import tune
 from trueup_cli.tune_report import save_figure
-from trueup_cli.tune_run import TunePlan, _train_of, load_study, plan_sampler
+from trueup_cli.tune_run import TunePlan, plan_sampler
 from trueup_cli.tune_space import load_space, load_train, suggest
+from trueup_cli.tune_storage import load_study
 from trueup_optuna import report_study
 from trueup_optuna.records import seed_records
-
-SCRIPT = """
-import time
-import numpy as np
-
-def train(params, seed):
-    time.sleep({pause})
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, 2, 200)
-    own = np.random.default_rng([seed, int(params["x"] * 2**30), params["depth"]])
-    logit = (2 * y - 1) * (1.0 - (params["x"] - 0.5) ** 2) + rng.normal(size=200) + own.normal()
-    return y, 1 / (1 + np.exp(-logit))
-
-def train_number(trial, seed):
-    return trial.suggest_float("x", 0.0, 1.0) ** 2 + 0.01 * np.random.default_rng(seed).normal()
-"""
-SPACE = """
-x: {type: float, low: 0.0, high: 1.0}
-depth: {type: int, low: 1, high: 3}
-"""
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my_script.py").write_text(SCRIPT.format(pause=0.0))
-    (tmp_path / "space.yaml").write_text(SPACE)
-    before = list(sys.path)
-    yield tmp_path
-    _train_of.cache_clear()
-    sys.path[:] = before
-    sys.modules.pop("my_script", None)
-
-
-def arguments(*more):
-    small = ["--trials", "6", "--seeds", "6", "--finals", "5", "--confirm", "3"]
-    return ["my_script.py:train", "--space", "space.yaml", *small, *more]
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(tune, list(arguments), catch_exceptions=False)
 
 
 def test_a_study_runs_to_the_confirmed_value(folder):
