@@ -60,7 +60,11 @@ _STUDY_NAME = click.option("--study-name", default="trueup", show_default=True)
 @click.option("--trials", type=click.IntRange(2), default=60, show_default=True)
 @click.option("--seeds", type=click.IntRange(1), default=20, show_default=True, help="At most.")
 @click.option(
-    "--confirm", type=click.IntRange(0), default=5, show_default=True, help="Fresh seeds."
+    "--confirm",
+    type=click.IntRange(0),
+    default=5,
+    show_default=True,
+    help="Fresh seeds, at least 2; 0 leaves the confirmation out.",
 )
 @click.option(
     "--n-base", type=click.IntRange(1), default=2, show_default=True, help="Search seeds."
@@ -108,6 +112,8 @@ def run(context: click.Context, /, **options: Any) -> None:
         raise BadInput(
             "--workers must be 1 with SQLite; got more. Use a journal file for --storage."
         )
+    if options["confirm"] == 1:
+        raise BadInput("--confirm must be 0 or at least 2; got 1. An interval needs two values.")
     try:
         with one_line_failures():
             plan = _plan(options)
@@ -179,7 +185,7 @@ def _conclude(plan: TunePlan, experiment_name: str | None, tracking_uri: str | N
     study = load_study(plan.storage, plan.study_name)
     found, confirmed = report_study(study), None
     click.echo(report_text(found))
-    if plan.confirm >= 2:
+    if plan.confirm:
         confirmed = confirm(study, plan_train(plan), n_seeds=plan.confirm)
         click.echo(confirmation_text(confirmed))
     if experiment_name is not None:

@@ -131,12 +131,19 @@ def test_resuming_in_the_other_direction_is_refused(folder):
         (["--resume"], "study must exist in trueup-study.journal; got 'trueup'"),
         (["--workers", "2", "--storage", "sqlite:///a.db"], "--workers must be 1 with SQLite"),
         (["--loss", "auc"], "loss must be one of"),
+        (["--confirm", "1"], "--confirm must be 0 or at least 2; got 1. An interval needs two"),
     ],
 )
 def test_bad_requests_exit_with_2(folder, changed, message):
     result = invoke(*arguments(*changed))
     assert result.exit_code == 2
     assert message in result.output
+
+
+def test_the_confirmation_may_be_left_out(folder):
+    result = invoke(*arguments("--confirm", "0"))
+    assert result.exit_code == 0
+    assert "confirmed" not in result.output
 
 
 def test_report_of_a_missing_study_exits_with_2(folder):

@@ -250,6 +250,44 @@ def test_confirmation_checks_its_arguments():
         confirm(study, train, confidence_level=95)
 
 
+def test_the_rival_is_another_configuration_with_all_parameters():
+    study = searched(n_trials=4)
+    best = select_best(study).trial
+    study.ask()  # a trial that begins has no parameters yet
+    for against in (best.number, best, best.params, {**best.params, "unused": 1}):
+        with pytest.raises(
+            InvalidInputError,
+            match=f"against must be another configuration than the selected one, trial "
+            f"{best.number}; got .*Leave against out to meet the runner-up",
+        ):
+            confirm(study, train, against=against)
+    for against in ({}, {"y": 0.3}):
+        with pytest.raises(
+            InvalidInputError,
+            match=r"against must hold all parameters of a configuration, as \{'x': .*; got \{",
+        ):
+            confirm(study, train, against=against)
+    for against in (True, "0", 0.5):
+        with pytest.raises(InvalidInputError, match="against must be the number of a trial"):
+            confirm(study, train, against=against)
+    with pytest.raises(KeyError):
+        optuna.load_study(study_name=f"{study.study_name}::confirm", storage=study._storage)
+    assert confirm(study, train, against={"x": 0.9, "unused": 1}).rival["x"] == 0.9
+
+
+def test_a_rival_may_lie_on_a_branch_of_the_space_that_the_winner_is_not_on():
+    def branching(trial, seed):
+        if trial.suggest_categorical("kind", ["flat", "deep"]) == "flat":
+            return result(0.1, seed)
+        return result(trial.suggest_float("x", 0.5, 1.0), seed)
+
+    study = searched(function=branching)
+    assert select_best(study).trial.params == {"kind": "flat"}
+    assert confirm(study, branching, against={"kind": "deep", "x": 0.6}).better
+    with pytest.raises(InvalidInputError, match="against must be another configuration"):
+        confirm(study, branching, against={"kind": "flat", "x": 0.6})
+
+
 def test_report_tells_what_the_vanilla_metric_would_have_chosen():
     study = searched(function=train_classifier, n_trials=15)
     finals(study, train_classifier, budget=20)
