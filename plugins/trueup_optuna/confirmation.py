@@ -17,6 +17,7 @@ from trueup.comparison import paired_win_rate
 from trueup.errors import InvalidInputError
 from trueup.losses import Loss
 from trueup.splits import Split
+from trueup_optuna.arguments import is_real, whole_number
 from trueup_optuna.facts import seeds_of, sign, single_objective
 from trueup_optuna.records import SeedRecord
 from trueup_optuna.scoring import RowCheck, SeedScorer, Train, scorer_of
@@ -141,11 +142,8 @@ def confirm(
 
 
 def _check(n_seeds: int, confidence_level: float) -> None:
-    if n_seeds < 2:
-        raise InvalidInputError(
-            f"n_seeds must be at least 2; got {n_seeds!r}. An interval needs two values."
-        )
-    if not 0.0 < confidence_level < 1.0:
+    whole_number("n_seeds", n_seeds, 2, "An interval needs two values.")
+    if not is_real(confidence_level) or not 0.0 < confidence_level < 1.0:
         raise InvalidInputError(
             f"confidence_level must be in (0, 1); got {confidence_level!r}. Use 0.95."
         )

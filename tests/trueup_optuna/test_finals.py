@@ -17,6 +17,7 @@ from trueup_optuna import (
     SeedRacePruner,
     confirm,
     finals,
+    open_journal,
     report_study,
     select_best,
 )
@@ -132,8 +133,39 @@ def test_finals_need_a_searched_study():
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
     with pytest.raises(InvalidInputError, match="must have been run with a SeedObjective"):
         finals(study, train)
-    with pytest.raises(InvalidInputError, match="workers at least 1; got 5 and 0"):
-        finals(searched(n_trials=2), train, budget=5, workers=0)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"budget": 2.5}, "budget must be an integer of at least 0; got 2.5. Give a number of tr"),
+        ({"budget": -1}, "budget must be an integer of at least 0; got -1"),
+        ({"budget": "9"}, "budget must be an integer of at least 0; got '9'"),
+        ({"workers": 0}, "workers must be an integer of at least 1; got 0. Give a number of thr"),
+        ({"workers": 1.5}, "workers must be an integer of at least 1; got 1.5"),
+        ({"split": "cv"}, "split must be a Split; got 'cv'"),
+        ({"heartbeat": 0}, "heartbeat must be above 0 and below grace; got heartbeat 0 and"),
+        ({"heartbeat": "a"}, "heartbeat must be above 0 and below grace; got heartbeat 'a'"),
+        ({"grace": 10.0}, "heartbeat must be above 0 and below grace; got .* and grace 10.0"),
+        ({"grace": None}, "heartbeat must be above 0 and below grace; got .* and grace None"),
+    ],
+)
+def test_finals_check_their_arguments(given, message):
+    with pytest.raises(InvalidInputError, match=message):
+        finals(searched_alone(), train, **given)
+
+
+def test_numpy_integers_are_numbers_of_seeds_and_trainings(tmp_path):
+    two = np.int64(2)
+    study = optuna.create_study(
+        storage=open_journal(tmp_path / "journal"),
+        sampler=optuna.samplers.RandomSampler(seed=1),
+        pruner=SeedRacePruner(two, alpha=np.float32(0.05)),
+    )
+    seeds = SeedList(np.int64(8), confirm=two)
+    study.optimize(SeedObjective(train, seeds=seeds, n_base=two), n_trials=2)
+    assert finals(study, train, budget=two).final_trainings == 2
+    assert confirm(study, train, n_seeds=two).n == 2
 
 
 def test_select_best_is_not_the_lucky_seed():
@@ -233,7 +265,9 @@ def test_confirmation_is_kept_and_not_repeated():
             "n_seeds must be at most the 4 seeds that the study reserved; got 5",
         ),
         ([1, 2, 3], 2, "n_seeds must be at most the 0 seeds that the study reserved; got 2"),
-        (SeedList(8), 1, "n_seeds must be at least 2; got 1"),
+        (SeedList(8), 1, "n_seeds must be an integer of at least 2; got 1. An interval needs two"),
+        (SeedList(8), 2.5, "n_seeds must be an integer of at least 2; got 2.5"),
+        (SeedList(8), "5", "n_seeds must be an integer of at least 2; got '5'"),
     ],
 )
 def test_reserved_seeds_run_out(seeds, n_seeds, message):
@@ -248,6 +282,10 @@ def test_confirmation_checks_its_arguments():
         confirm(study, train, against=99)
     with pytest.raises(InvalidInputError, match=r"confidence_level must be in \(0, 1\); got 95"):
         confirm(study, train, confidence_level=95)
+    with pytest.raises(InvalidInputError, match=r"confidence_level must be in \(0, 1\); got '95%'"):
+        confirm(study, train, confidence_level="95%")
+    with pytest.raises(InvalidInputError, match="split must be a Split; got 'cv'"):
+        confirm(study, train, split="cv")
 
 
 def test_the_rival_is_another_configuration_with_all_parameters():
