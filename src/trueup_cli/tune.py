@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from trueup_cli.failures import BadInput, one_line_failures
+from trueup_cli.interrupts import interruptible
 
 if TYPE_CHECKING:
     from trueup_cli.tune_run import TunePlan
 
-_INTERRUPTED = 130
 _FIGURES = (".png", ".svg", ".pdf")
 
 
@@ -115,13 +116,13 @@ def run(context: click.Context, /, **options: Any) -> None:
     if options["confirm"] == 1:
         raise BadInput("--confirm must be 0 or at least 2; got 1. An interval needs two values.")
     try:
-        with one_line_failures():
+        with interruptible(), one_line_failures():
             plan = _plan(options)
             _run(plan, workers, resume)
             _conclude(plan, *logging)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         click.echo("Interrupted; the study is kept. Go on with --resume.", err=True)
-        context.exit(_INTERRUPTED)
+        context.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))
 
 
 @tune.command("report")
@@ -162,7 +163,7 @@ def _finals_budget(options: dict[str, Any]) -> int:
 def _run(plan: TunePlan, workers: int, resume: bool) -> None:
     import optuna
 
-    from trueup_cli import tune_run
+    from trueup_cli import tune_run, tune_workers
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     tune_run.plan_objective(plan)  # a wrong path or space is found before a study is made
@@ -172,7 +173,7 @@ def _run(plan: TunePlan, workers: int, resume: bool) -> None:
             if workers == 1:
                 tune_run.run_stage(plan, stage)
             else:
-                tune_run.run_workers(plan, stage, workers)
+                tune_workers.run_workers(plan, stage, workers)
 
 
 def _conclude(plan: TunePlan, experiment_name: str | None, tracking_uri: str | None) -> None:

@@ -1,14 +1,12 @@
-"""The three stages of ``trueup tune``, in one process or in several."""
+"""The stages of ``trueup tune``, as any number of processes may run them together."""
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from threading import Event, Thread
 from typing import Any, Literal
@@ -20,7 +18,6 @@ from optuna.trial import TrialState
 from tqdm import tqdm
 
 from trueup.errors import InvalidInputError, StateMismatchError
-from trueup_cli.failures import BadInput, one_line_failures
 from trueup_cli.tune_space import load_space, load_train, with_space
 from trueup_cli.tune_storage import load_study, open_storage
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals, recover_stale
@@ -185,38 +182,6 @@ def count_finished(study: optuna.Study) -> int:
     return len(study.get_trials(deepcopy=False, states=_FINISHED))
 
 
-def run_workers(plan: TunePlan, stage: Stage, workers: int) -> None:
-    """Run one stage in several processes.
-
-    Raises
-    ------
-    InvalidInputError
-        If all workers failed; each has printed its error. What a single one leaves behind is taken
-        over by the others.
-    """
-    command = [sys.executable, "-m", "trueup_cli.tune_run"]
-    work = {"plan": asdict(plan), "stage": stage}
-    running = [
-        subprocess.Popen([*command, json.dumps({**work, "worker": worker})])
-        for worker in range(workers)
-    ]
-    try:
-        codes = [worker.wait() for worker in running]
-    except KeyboardInterrupt:
-        # The terminal has sent the interrupt to the workers as well: let them mark their trials.
-        for worker in running:
-            worker.wait()
-        raise
-    finally:
-        for worker in running:
-            worker.terminate()
-    if all(codes):
-        raise InvalidInputError(
-            f"a worker must finish the {stage}; got exit codes {codes}. "
-            "Mend the error above and add --resume."
-        )
-
-
 @contextmanager
 def progress(plan: TunePlan, stage: Stage) -> Iterator[None]:
     """Show how far a stage is, on a terminal."""
@@ -243,22 +208,3 @@ def _follow(plan: TunePlan, stage: Stage, total: int | None, stop: Event) -> Non
             with suppress(InvalidInputError):  # the finals' study is made by the first worker
                 bar.n = count_finished(load_study(plan.storage, name))
             bar.refresh()
-
-
-def main(content: str) -> int:
-    """Work on a stage as a process of its own; return the exit code."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    work = json.loads(content)
-    try:
-        with one_line_failures():
-            run_stage(TunePlan(**work["plan"]), work["stage"], work["worker"])
-    except KeyboardInterrupt:
-        return 130
-    except BadInput as failure:
-        failure.show()
-        return failure.exit_code
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

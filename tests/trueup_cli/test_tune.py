@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -223,36 +221,6 @@ def test_a_terminal_gets_a_progress_bar(folder):
     assert run.wait(timeout=60) == 0
     assert b"search: 100%" in shown
     assert b"finals" in shown
-
-
-def test_an_interrupt_leaves_a_study_that_resumes(folder):
-    (folder / "my_script.py").write_text(SCRIPT.format(pause=0.2))
-    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    command = [sys.executable, "-c", f"{code}from trueup_cli.tune import tune; tune()"]
-    run = subprocess.Popen(
-        [*command, *arguments()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    patience = time.monotonic() + 60
-    while finished_seeds() < 2 and time.monotonic() < patience:
-        time.sleep(0.1)
-    os.kill(run.pid, signal.SIGINT)
-    _, errors = run.communicate(timeout=60)
-    assert run.returncode == 130, errors
-    assert "Go on with --resume" in errors
-    before = finished_seeds()
-    (folder / "my_script.py").write_text(SCRIPT.format(pause=0.0))
-    result = invoke(*arguments("--resume"))
-    assert result.exit_code == 0, result.output
-    assert before >= 2
-    assert "6 configurations" in result.output
-
-
-def finished_seeds():
-    try:
-        study = load_study("trueup-study.journal", "trueup")
-    except InvalidInputError:
-        return 0
-    return sum(len(seed_records(trial.user_attrs)) for trial in study.trials)
 
 
 @pytest.mark.parametrize(
