@@ -17,6 +17,7 @@ from trueup.comparison import paired_win_rate
 from trueup.errors import InvalidInputError
 from trueup.losses import Loss
 from trueup.splits import Split
+from trueup_optuna.arguments import is_real, whole_number
 from trueup_optuna.facts import seeds_of, sign, single_objective
 from trueup_optuna.records import SeedRecord
 from trueup_optuna.scoring import RowCheck, SeedScorer, Train, scorer_of
@@ -93,8 +94,8 @@ def confirm(
         Reserved seeds to use, 2 to m. Finished trainings are kept in the study ``<name>::confirm``
         and not repeated.
     against : mapping, FrozenTrial or int, optional
-        Parameters of a baseline, a trial, or the number of a trial; by default the runner-up, the
-        best other configuration.
+        Parameters of a baseline, a trial, or the number of a trial, other than the selected
+        configuration; by default the runner-up, the best other one.
     confidence_level : float, default 0.95
         Of both intervals, in (0, 1).
     loss, split : optional
@@ -108,7 +109,8 @@ def confirm(
     Raises
     ------
     InvalidInputError
-        If the study reserved fewer seeds.
+        If the study reserved fewer seeds, or ``against`` is the selected configuration or lacks
+        parameters.
 
     Notes
     -----
@@ -140,11 +142,8 @@ def confirm(
 
 
 def _check(n_seeds: int, confidence_level: float) -> None:
-    if n_seeds < 2:
-        raise InvalidInputError(
-            f"n_seeds must be at least 2; got {n_seeds!r}. An interval needs two values."
-        )
-    if not 0.0 < confidence_level < 1.0:
+    whole_number("n_seeds", n_seeds, 2, "An interval needs two values.")
+    if not is_real(confidence_level) or not 0.0 < confidence_level < 1.0:
         raise InvalidInputError(
             f"confidence_level must be in (0, 1); got {confidence_level!r}. Use 0.95."
         )
@@ -161,18 +160,35 @@ def _fresh_seeds(study: optuna.Study, n_seeds: int) -> tuple[int, ...]:
 
 
 def _rival(table: Standings, best: int, against: Against | None) -> dict[str, Any] | None:
+    if against is None:
+        return _runner_up(table, best)
+    rival = _given_rival(table, against)
+    chosen = table.trials[best].params
+    trained = [trial.params for trial, n in zip(table.trials, table.n_seeds, strict=True) if n > 0]
+    if not any(params.keys() <= rival.keys() for params in trained):
+        raise InvalidInputError(
+            f"against must hold all parameters of a configuration, as {chosen!r} "
+            f"does; got {rival!r}. Add those that are missing."
+        )
+    if chosen.items() <= rival.items():
+        raise InvalidInputError(
+            f"against must be another configuration than the selected one, trial "
+            f"{table.numbers[best]}; got {against!r}. Leave against out to meet the runner-up."
+        )
+    return rival
+
+
+def _given_rival(table: Standings, against: Against) -> dict[str, Any]:
     if isinstance(against, Mapping):
         return dict(against)
     if isinstance(against, FrozenTrial):
         return dict(against.params)
-    if against is not None:
-        if against not in table.numbers:
-            raise InvalidInputError(
-                f"against must be the number of a trial of the study; got {against!r}. "
-                "Pass one of its numbers or a mapping of parameters."
-            )
-        return dict(table.trials[table.numbers.index(against)].params)
-    return _runner_up(table, best)
+    if isinstance(against, bool) or against not in table.numbers:
+        raise InvalidInputError(
+            f"against must be the number of a trial of the study; got {against!r}. "
+            "Pass one of its numbers or a mapping of parameters."
+        )
+    return dict(table.trials[table.numbers.index(against)].params)
 
 
 def _runner_up(table: Standings, best: int) -> dict[str, Any] | None:

@@ -23,8 +23,9 @@ from trueup.errors import InvalidInputError
 from trueup.losses import Loss
 from trueup.splits import Split
 from trueup_optuna.allocation import next_training
+from trueup_optuna.arguments import whole_number
 from trueup_optuna.facts import rule_of, seeds_of, single_objective
-from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, fail_stale
+from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, check_liveness, fail_stale
 from trueup_optuna.race_table import RaceRow as RaceRow
 from trueup_optuna.race_table import RaceTable, claim_of
 from trueup_optuna.race_table import count_finals as count_finals
@@ -82,7 +83,8 @@ def finals(
     Raises
     ------
     InvalidInputError
-        If the study has no finished configuration or wasn't run with a SeedObjective.
+        If the study has no finished configuration or wasn't run with a SeedObjective, or a number
+        is out of its range.
 
     Notes
     -----
@@ -91,15 +93,12 @@ def finals(
     selected for the same trainings nearly always: it is insurance.
     """
     single_objective(study)
+    check_liveness(heartbeat, grace)
+    workers = whole_number("workers", workers, 1, "Give a number of threads.")
+    if budget is not None:
+        budget = whole_number("budget", budget, 0, "Give a number of trainings in all.")
     race = _FinalRace(study, scorer_of(study, train, loss, split), heartbeat, grace)
-    if budget is None:
-        budget = max(60, math.ceil(1.25 * race.n_finished))
-    if budget < 0 or workers < 1:
-        raise InvalidInputError(
-            f"budget must be at least 0 and workers at least 1; got {budget} and {workers}. "
-            "Give a number of trainings and of threads."
-        )
-    race.run(budget, workers)
+    race.run(race.default_budget() if budget is None else budget, workers)
     return race.table()
 
 
@@ -127,6 +126,9 @@ class _FinalRace:
             pruner=optuna.pruners.NopPruner(),
             load_if_exists=True,
         )
+
+    def default_budget(self) -> int:
+        return max(60, math.ceil(1.25 * self.n_finished))
 
     def run(self, budget: int, workers: int) -> None:
         stop = Event()

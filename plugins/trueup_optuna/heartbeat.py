@@ -21,6 +21,7 @@ from optuna.storages import BaseStorage, InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from trueup.errors import InvalidInputError
+from trueup_optuna.arguments import is_real
 from trueup_optuna.records import BEAT, RETRY_OF, STATUS, root_number
 
 INTERVAL = 30.0
@@ -44,9 +45,9 @@ def check_liveness(heartbeat: float, grace: float) -> None:
     Raises
     ------
     InvalidInputError
-        Unless ``0 < heartbeat < grace``.
+        Unless they are numbers with ``0 < heartbeat < grace``.
     """
-    if not 0.0 < heartbeat < grace:
+    if not (is_real(heartbeat) and is_real(grace) and 0.0 < heartbeat < grace):
         raise InvalidInputError(
             f"heartbeat must be above 0 and below grace; got heartbeat {heartbeat!r} and grace "
             f"{grace!r}. Give seconds, such as 30 and 120."

@@ -16,6 +16,7 @@ from optuna.trial import TrialState
 from trueup.errors import InvalidInputError, StateMismatchError, TrueupWarning
 from trueup.losses import Loss
 from trueup.splits import CrossFit, Split
+from trueup_optuna.arguments import whole_number
 from trueup_optuna.epochs import EpochTrial, epoch_study
 from trueup_optuna.facts import (
     RULE,
@@ -85,18 +86,15 @@ class SeedObjective:
     ) -> None:
         self.seeds = SeedList.of(seeds)
         self._score = SeedScorer(train, loss, CrossFit() if split is None else split)
-        for name, value in (("n_base", n_base), ("n_startup_seeds", n_startup_seeds)):
-            if value < 1:
-                raise InvalidInputError(
-                    f"{name} must be at least 1; got {value!r}. A trial needs a seed."
-                )
-        if n_base > self.seeds.n:
+        fix = "A trial needs a seed."
+        self.n_base = whole_number("n_base", n_base, 1, fix)
+        self.n_startup_seeds = whole_number("n_startup_seeds", n_startup_seeds, 1, fix)
+        if self.n_base > self.seeds.n:
             raise InvalidInputError(
                 f"n_base must be at most the number of search seeds, {self.seeds.n}; got {n_base}. "
                 "Give more seeds."
             )
         check_liveness(heartbeat, grace)
-        self.n_base, self.n_startup_seeds = n_base, n_startup_seeds
         self.epoch_pruner, self.heartbeat, self.grace = epoch_pruner, heartbeat, grace
         self._pinned, self._check_rows = PinnedStudies(), RowCheck()
         self._recovered_at = -math.inf

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
+from trueup_optuna.arguments import is_real, whole_number
 from trueup_optuna.evidence import log_evidence_known_variance, log_evidence_student
 from trueup_optuna.noise import SeedNoise, seed_noise
 
@@ -51,20 +52,20 @@ class RaceRule:
     variance: Variance = "moderated"
 
     def __post_init__(self) -> None:
-        if self.n_configs is not None and not self.n_configs >= 2:
-            raise InvalidInputError(
-                f"n_configs must be at least 2 or None; got {self.n_configs!r}. "
-                "Give the number of trials that you plan."
-            )
-        if not 0.0 < self.alpha < 1.0:
+        if self.n_configs is not None:
+            fix = "Give the number of trials that you plan, or None."
+            object.__setattr__(self, "n_configs", whole_number("n_configs", self.n_configs, 2, fix))
+        if not is_real(self.alpha) or not 0.0 < self.alpha < 1.0:
             raise InvalidInputError(
                 f"alpha must be in (0, 1); got {self.alpha!r}. Use 0.05 for one error in twenty."
             )
-        if not 0.0 <= self.epsilon < np.inf:
+        if not is_real(self.epsilon) or not 0.0 <= self.epsilon < np.inf:
             raise InvalidInputError(
                 f"epsilon must be finite and at least 0; got {self.epsilon!r}. "
                 "Give it in units of the metric."
             )
+        for name in ("alpha", "epsilon"):  # plain numbers: a study keeps them as JSON
+            object.__setattr__(self, name, float(getattr(self, name)))
         if self.variance not in ("moderated", "own"):
             raise InvalidInputError(
                 f'variance must be "moderated" or "own"; got {self.variance!r}. Check the spelling.'

@@ -38,6 +38,11 @@ class SeedScorer:
             raise InvalidInputError(
                 f"train must be callable; got {train!r}. Pass a function train(trial, seed)."
             )
+        if not isinstance(split, Split):
+            raise InvalidInputError(
+                f"split must be a Split; got {split!r}. "
+                "Pass CrossFit(), HoldOut(), Rolling(period) or InSample()."
+            )
         self.train, self.loss, self.split = train, get_loss(loss), split
 
     def pin(self, study: optuna.Study) -> None:

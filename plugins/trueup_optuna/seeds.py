@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trueup.errors import InvalidInputError
+from trueup_optuna.arguments import whole_number
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,8 @@ class SeedList:
 
     def __post_init__(self) -> None:
         for name, value, least in (("n", self.n, 1), ("confirm", self.confirm, 0)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InvalidInputError(
-                    f"{name} must be an integer of at least {least}; got {value!r}. "
-                    "Give a number of seeds."
-                )
+            number = whole_number(name, value, least, "Give a number of seeds.")
+            object.__setattr__(self, name, number)
         if self.values is not None:
             self._check_values(self.values)
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from trueup_cli.failures import BadInput, one_line_failures
+from trueup_cli.interrupts import interruptible
 
 if TYPE_CHECKING:
     from trueup_cli.tune_run import TunePlan
 
-_INTERRUPTED = 130
+_FIGURES = (".png", ".svg", ".pdf")
 
 
 class _DefaultsToRun(click.Group):
@@ -35,6 +37,15 @@ def tune() -> None:
     """
 
 
+def _drawable(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
+    if path is not None and path.suffix.lower() not in _FIGURES:
+        raise BadInput(
+            f"--plot must end in {', '.join(_FIGURES)}; got {str(path)!r}. "
+            "The suffix gives the format."
+        )
+    return path
+
+
 _STORAGE = click.option(
     "--storage",
     default="trueup-study.journal",
@@ -50,7 +61,11 @@ _STUDY_NAME = click.option("--study-name", default="trueup", show_default=True)
 @click.option("--trials", type=click.IntRange(2), default=60, show_default=True)
 @click.option("--seeds", type=click.IntRange(1), default=20, show_default=True, help="At most.")
 @click.option(
-    "--confirm", type=click.IntRange(0), default=5, show_default=True, help="Fresh seeds."
+    "--confirm",
+    type=click.IntRange(0),
+    default=5,
+    show_default=True,
+    help="Fresh seeds, at least 2; 0 leaves the confirmation out.",
 )
 @click.option(
     "--n-base", type=click.IntRange(1), default=2, show_default=True, help="Search seeds."
@@ -98,26 +113,33 @@ def run(context: click.Context, /, **options: Any) -> None:
         raise BadInput(
             "--workers must be 1 with SQLite; got more. Use a journal file for --storage."
         )
+    if options["confirm"] == 1:
+        raise BadInput("--confirm must be 0 or at least 2; got 1. An interval needs two values.")
     try:
-        with one_line_failures():
+        with interruptible(), one_line_failures():
             plan = _plan(options)
             _run(plan, workers, resume)
             _conclude(plan, *logging)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         click.echo("Interrupted; the study is kept. Go on with --resume.", err=True)
-        context.exit(_INTERRUPTED)
+        context.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))
 
 
 @tune.command("report")
 @_STORAGE
 @_STUDY_NAME
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="PNG, SVG or PDF.")
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=_drawable,
+    help="PNG, SVG or PDF.",
+)
 def report(storage: str, study_name: str, as_json: bool, plot: Path | None) -> None:
     """Show seeds per configuration, who eliminated whom, the finalists, and the vanilla choice."""
     with one_line_failures():
         from trueup_cli.tune_report import report_json, report_text, save_figure
-        from trueup_cli.tune_run import load_study
+        from trueup_cli.tune_storage import load_study
         from trueup_optuna import report_study
 
         found = report_study(load_study(storage, study_name))
@@ -141,7 +163,7 @@ def _finals_budget(options: dict[str, Any]) -> int:
 def _run(plan: TunePlan, workers: int, resume: bool) -> None:
     import optuna
 
-    from trueup_cli import tune_run
+    from trueup_cli import tune_run, tune_workers
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     tune_run.plan_objective(plan)  # a wrong path or space is found before a study is made
@@ -151,19 +173,20 @@ def _run(plan: TunePlan, workers: int, resume: bool) -> None:
             if workers == 1:
                 tune_run.run_stage(plan, stage)
             else:
-                tune_run.run_workers(plan, stage, workers)
+                tune_workers.run_workers(plan, stage, workers)
 
 
 def _conclude(plan: TunePlan, experiment_name: str | None, tracking_uri: str | None) -> None:
     """Print the report and the confirmed value, and log them where asked."""
     from trueup_cli.tune_report import confirmation_text, report_text
-    from trueup_cli.tune_run import load_study, plan_train
+    from trueup_cli.tune_run import plan_train
+    from trueup_cli.tune_storage import load_study
     from trueup_optuna import confirm, report_study
 
     study = load_study(plan.storage, plan.study_name)
     found, confirmed = report_study(study), None
     click.echo(report_text(found))
-    if plan.confirm >= 2:
+    if plan.confirm:
         confirmed = confirm(study, plan_train(plan), n_seeds=plan.confirm)
         click.echo(confirmation_text(confirmed))
     if experiment_name is not None:

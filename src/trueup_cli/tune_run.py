@@ -1,30 +1,26 @@
-"""The three stages of ``trueup tune``, in one process or in several."""
+"""The stages of ``trueup tune``, as any number of processes may run them together."""
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Literal
 
 import numpy as np
 import optuna
 from optuna.exceptions import UpdateFinishedTrialError
-from optuna.storages import BaseStorage, RDBStorage
 from optuna.trial import TrialState
 from tqdm import tqdm
 
 from trueup.errors import InvalidInputError, StateMismatchError
 from trueup_cli.tune_space import load_space, load_train, with_space
+from trueup_cli.tune_storage import load_study, open_storage
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals, recover_stale
-from trueup_optuna.journal import open_journal
 from trueup_optuna.race import Variance
 
 Stage = Literal["search", "finals"]
@@ -66,32 +62,6 @@ class TunePlan:
     def heartbeat(self) -> float:
         """Seconds between two signs of life."""
         return self.grace / 4.0
-
-
-def open_storage(where: str) -> BaseStorage:
-    """Return the storage behind a database URL, or behind the path of a journal file."""
-    if "://" in where:
-        return RDBStorage(where)
-    return open_journal(where)
-
-
-def load_study(storage: str, name: str) -> optuna.Study:
-    """Return a study that exists.
-
-    Raises
-    ------
-    InvalidInputError
-        If the storage has no study of that name.
-    """
-    missing = "://" not in storage and not Path(storage).exists()
-    try:
-        if not missing:
-            return optuna.load_study(study_name=name, storage=open_storage(storage))
-    except KeyError:
-        pass
-    raise InvalidInputError(
-        f"study must exist in {storage}; got {name!r}. Check --storage and --study-name."
-    )
 
 
 def prepare_study(plan: TunePlan, *, resume: bool) -> optuna.Study:
@@ -212,38 +182,6 @@ def count_finished(study: optuna.Study) -> int:
     return len(study.get_trials(deepcopy=False, states=_FINISHED))
 
 
-def run_workers(plan: TunePlan, stage: Stage, workers: int) -> None:
-    """Run one stage in several processes.
-
-    Raises
-    ------
-    InvalidInputError
-        If all workers failed; each has printed its error. What a single one leaves behind is taken
-        over by the others.
-    """
-    command = [sys.executable, "-m", "trueup_cli.tune_run"]
-    work = {"plan": asdict(plan), "stage": stage}
-    running = [
-        subprocess.Popen([*command, json.dumps({**work, "worker": worker})])
-        for worker in range(workers)
-    ]
-    try:
-        codes = [worker.wait() for worker in running]
-    except KeyboardInterrupt:
-        # The terminal has sent the interrupt to the workers as well: let them mark their trials.
-        for worker in running:
-            worker.wait()
-        raise
-    finally:
-        for worker in running:
-            worker.terminate()
-    if all(codes):
-        raise InvalidInputError(
-            f"a worker must finish the {stage}; got exit codes {codes}. "
-            "Mend the error above and add --resume."
-        )
-
-
 @contextmanager
 def progress(plan: TunePlan, stage: Stage) -> Iterator[None]:
     """Show how far a stage is, on a terminal."""
@@ -270,18 +208,3 @@ def _follow(plan: TunePlan, stage: Stage, total: int | None, stop: Event) -> Non
             with suppress(InvalidInputError):  # the finals' study is made by the first worker
                 bar.n = count_finished(load_study(plan.storage, name))
             bar.refresh()
-
-
-def main(content: str) -> int:
-    """Work on a stage as a process of its own; return the exit code."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    work = json.loads(content)
-    try:
-        run_stage(TunePlan(**work["plan"]), work["stage"], work["worker"])
-    except KeyboardInterrupt:
-        return 130
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

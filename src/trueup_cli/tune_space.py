@@ -125,11 +125,42 @@ def suggest(trial: Any, space: dict[str, dict[str, Any]]) -> dict[str, Any]:
 def with_space(
     train: Callable[..., Any], space: dict[str, dict[str, Any]] | None
 ) -> Callable[..., Any]:
-    """Return ``train(trial, seed)`` for a ``train(params, seed)`` over a space file."""
-    if space is None:
-        return train
+    """Return ``train(trial, seed)`` for a ``train(params, seed)`` over a space file.
+
+    Without a space it is the function itself. Either way, a function that was written for the other
+    way is refused as soon as it shows.
+    """
 
     def train_trial(trial: Any, seed: int) -> Any:
-        return train(suggest(trial, space), seed)
+        given = trial if space is None else suggest(trial, space)
+        try:
+            return train(given, seed)
+        except (AttributeError, TypeError) as error:
+            if space is None and _took_for_params(given, error):
+                raise InvalidInputError(
+                    f"--space must be given where TRAIN is train(params, seed); got none, and "
+                    f"{error}. Add --space with a YAML of parameters, and --resume."
+                ) from error
+            if space is not None and _took_for_trial(given, error):
+                raise InvalidInputError(
+                    "--space must be left out where TRAIN calls the suggest methods of a trial; "
+                    f"got one, and {error}. Leave it out, or take the values from a dict."
+                ) from error
+            raise
 
     return train_trial
+
+
+def _took_for_params(trial: Any, error: Exception) -> bool:
+    """Say whether a dict method or the syntax of a mapping was tried on a trial."""
+    if isinstance(error, AttributeError):
+        return hasattr(dict, error.name or "") and "Trial" in type(error.obj).__name__
+    return type(trial).__name__ in str(error)
+
+
+def _took_for_trial(params: dict[str, Any], error: Exception) -> bool:
+    return (
+        isinstance(error, AttributeError)
+        and error.obj is params
+        and (error.name or "").startswith("suggest_")
+    )

@@ -2,65 +2,23 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import numpy as np
 import optuna
 import pytest
-from click.testing import CliRunner
+from tests.trueup_cli.tune_script import SCRIPT, arguments, invoke
 
 from trueup.errors import InvalidInputError
 from trueup_cli.tune import tune
 from trueup_cli.tune_report import save_figure
-from trueup_cli.tune_run import TunePlan, _train_of, load_study, plan_sampler
+from trueup_cli.tune_run import TunePlan, plan_sampler
 from trueup_cli.tune_space import load_space, load_train, suggest
+from trueup_cli.tune_storage import load_study
 from trueup_optuna import report_study
 from trueup_optuna.records import seed_records
-
-SCRIPT = """
-import time
-import numpy as np
-
-def train(params, seed):
-    time.sleep({pause})
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, 2, 200)
-    own = np.random.default_rng([seed, int(params["x"] * 2**30), params["depth"]])
-    logit = (2 * y - 1) * (1.0 - (params["x"] - 0.5) ** 2) + rng.normal(size=200) + own.normal()
-    return y, 1 / (1 + np.exp(-logit))
-
-def train_number(trial, seed):
-    return trial.suggest_float("x", 0.0, 1.0) ** 2 + 0.01 * np.random.default_rng(seed).normal()
-"""
-SPACE = """
-x: {type: float, low: 0.0, high: 1.0}
-depth: {type: int, low: 1, high: 3}
-"""
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my_script.py").write_text(SCRIPT.format(pause=0.0))
-    (tmp_path / "space.yaml").write_text(SPACE)
-    before = list(sys.path)
-    yield tmp_path
-    _train_of.cache_clear()
-    sys.path[:] = before
-    sys.modules.pop("my_script", None)
-
-
-def arguments(*more):
-    small = ["--trials", "6", "--seeds", "6", "--finals", "5", "--confirm", "3"]
-    return ["my_script.py:train", "--space", "space.yaml", *small, *more]
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(tune, list(arguments), catch_exceptions=False)
 
 
 def test_a_study_runs_to_the_confirmed_value(folder):
@@ -171,12 +129,19 @@ def test_resuming_in_the_other_direction_is_refused(folder):
         (["--resume"], "study must exist in trueup-study.journal; got 'trueup'"),
         (["--workers", "2", "--storage", "sqlite:///a.db"], "--workers must be 1 with SQLite"),
         (["--loss", "auc"], "loss must be one of"),
+        (["--confirm", "1"], "--confirm must be 0 or at least 2; got 1. An interval needs two"),
     ],
 )
 def test_bad_requests_exit_with_2(folder, changed, message):
     result = invoke(*arguments(*changed))
     assert result.exit_code == 2
     assert message in result.output
+
+
+def test_the_confirmation_may_be_left_out(folder):
+    result = invoke(*arguments("--confirm", "0"))
+    assert result.exit_code == 0
+    assert "confirmed" not in result.output
 
 
 def test_report_of_a_missing_study_exits_with_2(folder):
@@ -256,36 +221,6 @@ def test_a_terminal_gets_a_progress_bar(folder):
     assert run.wait(timeout=60) == 0
     assert b"search: 100%" in shown
     assert b"finals" in shown
-
-
-def test_an_interrupt_leaves_a_study_that_resumes(folder):
-    (folder / "my_script.py").write_text(SCRIPT.format(pause=0.2))
-    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    command = [sys.executable, "-c", f"{code}from trueup_cli.tune import tune; tune()"]
-    run = subprocess.Popen(
-        [*command, *arguments()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    patience = time.monotonic() + 60
-    while finished_seeds() < 2 and time.monotonic() < patience:
-        time.sleep(0.1)
-    os.kill(run.pid, signal.SIGINT)
-    _, errors = run.communicate(timeout=60)
-    assert run.returncode == 130, errors
-    assert "Go on with --resume" in errors
-    before = finished_seeds()
-    (folder / "my_script.py").write_text(SCRIPT.format(pause=0.0))
-    result = invoke(*arguments("--resume"))
-    assert result.exit_code == 0, result.output
-    assert before >= 2
-    assert "6 configurations" in result.output
-
-
-def finished_seeds():
-    try:
-        study = load_study("trueup-study.journal", "trueup")
-    except InvalidInputError:
-        return 0
-    return sum(len(seed_records(trial.user_attrs)) for trial in study.trials)
 
 
 @pytest.mark.parametrize(

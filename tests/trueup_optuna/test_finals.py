@@ -17,6 +17,7 @@ from trueup_optuna import (
     SeedRacePruner,
     confirm,
     finals,
+    open_journal,
     report_study,
     select_best,
 )
@@ -132,8 +133,39 @@ def test_finals_need_a_searched_study():
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
     with pytest.raises(InvalidInputError, match="must have been run with a SeedObjective"):
         finals(study, train)
-    with pytest.raises(InvalidInputError, match="workers at least 1; got 5 and 0"):
-        finals(searched(n_trials=2), train, budget=5, workers=0)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"budget": 2.5}, "budget must be an integer of at least 0; got 2.5. Give a number of tr"),
+        ({"budget": -1}, "budget must be an integer of at least 0; got -1"),
+        ({"budget": "9"}, "budget must be an integer of at least 0; got '9'"),
+        ({"workers": 0}, "workers must be an integer of at least 1; got 0. Give a number of thr"),
+        ({"workers": 1.5}, "workers must be an integer of at least 1; got 1.5"),
+        ({"split": "cv"}, "split must be a Split; got 'cv'"),
+        ({"heartbeat": 0}, "heartbeat must be above 0 and below grace; got heartbeat 0 and"),
+        ({"heartbeat": "a"}, "heartbeat must be above 0 and below grace; got heartbeat 'a'"),
+        ({"grace": 10.0}, "heartbeat must be above 0 and below grace; got .* and grace 10.0"),
+        ({"grace": None}, "heartbeat must be above 0 and below grace; got .* and grace None"),
+    ],
+)
+def test_finals_check_their_arguments(given, message):
+    with pytest.raises(InvalidInputError, match=message):
+        finals(searched_alone(), train, **given)
+
+
+def test_numpy_integers_are_numbers_of_seeds_and_trainings(tmp_path):
+    two = np.int64(2)
+    study = optuna.create_study(
+        storage=open_journal(tmp_path / "journal"),
+        sampler=optuna.samplers.RandomSampler(seed=1),
+        pruner=SeedRacePruner(two, alpha=np.float32(0.05)),
+    )
+    seeds = SeedList(np.int64(8), confirm=two)
+    study.optimize(SeedObjective(train, seeds=seeds, n_base=two), n_trials=2)
+    assert finals(study, train, budget=two).final_trainings == 2
+    assert confirm(study, train, n_seeds=two).n == 2
 
 
 def test_select_best_is_not_the_lucky_seed():
@@ -233,7 +265,9 @@ def test_confirmation_is_kept_and_not_repeated():
             "n_seeds must be at most the 4 seeds that the study reserved; got 5",
         ),
         ([1, 2, 3], 2, "n_seeds must be at most the 0 seeds that the study reserved; got 2"),
-        (SeedList(8), 1, "n_seeds must be at least 2; got 1"),
+        (SeedList(8), 1, "n_seeds must be an integer of at least 2; got 1. An interval needs two"),
+        (SeedList(8), 2.5, "n_seeds must be an integer of at least 2; got 2.5"),
+        (SeedList(8), "5", "n_seeds must be an integer of at least 2; got '5'"),
     ],
 )
 def test_reserved_seeds_run_out(seeds, n_seeds, message):
@@ -248,6 +282,48 @@ def test_confirmation_checks_its_arguments():
         confirm(study, train, against=99)
     with pytest.raises(InvalidInputError, match=r"confidence_level must be in \(0, 1\); got 95"):
         confirm(study, train, confidence_level=95)
+    with pytest.raises(InvalidInputError, match=r"confidence_level must be in \(0, 1\); got '95%'"):
+        confirm(study, train, confidence_level="95%")
+    with pytest.raises(InvalidInputError, match="split must be a Split; got 'cv'"):
+        confirm(study, train, split="cv")
+
+
+def test_the_rival_is_another_configuration_with_all_parameters():
+    study = searched(n_trials=4)
+    best = select_best(study).trial
+    study.ask()  # a trial that begins has no parameters yet
+    for against in (best.number, best, best.params, {**best.params, "unused": 1}):
+        with pytest.raises(
+            InvalidInputError,
+            match=f"against must be another configuration than the selected one, trial "
+            f"{best.number}; got .*Leave against out to meet the runner-up",
+        ):
+            confirm(study, train, against=against)
+    for against in ({}, {"y": 0.3}):
+        with pytest.raises(
+            InvalidInputError,
+            match=r"against must hold all parameters of a configuration, as \{'x': .*; got \{",
+        ):
+            confirm(study, train, against=against)
+    for against in (True, "0", 0.5):
+        with pytest.raises(InvalidInputError, match="against must be the number of a trial"):
+            confirm(study, train, against=against)
+    with pytest.raises(KeyError):
+        optuna.load_study(study_name=f"{study.study_name}::confirm", storage=study._storage)
+    assert confirm(study, train, against={"x": 0.9, "unused": 1}).rival["x"] == 0.9
+
+
+def test_a_rival_may_lie_on_a_branch_of_the_space_that_the_winner_is_not_on():
+    def branching(trial, seed):
+        if trial.suggest_categorical("kind", ["flat", "deep"]) == "flat":
+            return result(0.1, seed)
+        return result(trial.suggest_float("x", 0.5, 1.0), seed)
+
+    study = searched(function=branching)
+    assert select_best(study).trial.params == {"kind": "flat"}
+    assert confirm(study, branching, against={"kind": "deep", "x": 0.6}).better
+    with pytest.raises(InvalidInputError, match="against must be another configuration"):
+        confirm(study, branching, against={"kind": "flat", "x": 0.6})
 
 
 def test_report_tells_what_the_vanilla_metric_would_have_chosen():

@@ -229,8 +229,15 @@ def test_an_evaluation_of_another_loss_is_refused():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_base": 0}, "n_base must be at least 1; got 0"),
-        ({"n_startup_seeds": 0}, "n_startup_seeds must be at least 1; got 0"),
+        ({"n_base": 0}, "n_base must be an integer of at least 1; got 0. A trial needs a seed"),
+        ({"n_base": 2.5}, "n_base must be an integer of at least 1; got 2.5"),
+        ({"n_base": "2"}, "n_base must be an integer of at least 1; got '2'"),
+        ({"n_base": True}, "n_base must be an integer of at least 1; got True"),
+        ({"n_startup_seeds": 0}, "n_startup_seeds must be an integer of at least 1; got 0"),
+        ({"n_startup_seeds": None}, "n_startup_seeds must be an integer of at least 1; got None"),
+        ({"split": "cv"}, "split must be a Split; got 'cv'. Pass CrossFit"),
+        ({"heartbeat": "30"}, "heartbeat must be above 0 and below grace; got heartbeat '30'"),
+        ({"grace": None}, "heartbeat must be above 0 .* and grace None. Give seconds"),
         ({"n_base": 9}, "n_base must be at most the number of search seeds, 8; got 9"),
         ({"train": 3}, "train must be callable; got 3"),
         ({"loss": "auc"}, "loss must be one of"),

@@ -89,7 +89,13 @@ def test_open_shares_never_exceed_one():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_configs": 1}, r"n_configs must be at least 2 or None; got 1\."),
+        ({"n_configs": 1}, r"n_configs must be an integer of at least 2; got 1\. .* or None\."),
+        ({"n_configs": "a"}, "n_configs must be an integer of at least 2; got 'a'"),
+        ({"n_configs": 2.5}, "n_configs must be an integer of at least 2; got 2.5"),
+        ({"n_configs": True}, "n_configs must be an integer of at least 2; got True"),
+        ({"n_configs": 60, "alpha": "x"}, r"alpha must be in \(0, 1\); got 'x'\."),
+        ({"n_configs": 60, "alpha": None}, r"alpha must be in \(0, 1\); got None\."),
+        ({"n_configs": 60, "epsilon": "x"}, "epsilon must be finite and at least 0; got 'x'"),
         ({"n_configs": 60, "alpha": 0.0}, r"alpha must be in \(0, 1\); got 0\.0\."),
         ({"n_configs": 60, "alpha": 1.0}, r"alpha must be in \(0, 1\); got 1\.0\."),
         ({"n_configs": 60, "epsilon": -0.1}, r"epsilon must be finite and at least 0; got -0\.1\."),

@@ -1,0 +1,44 @@
+"""Checks of the numbers that studies, races and confirmations are asked for."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+from trueup.errors import InvalidInputError
+
+
+def is_real(value: Any) -> bool:
+    """Say whether a value is a number; a bool isn't meant as one."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def whole_number(name: str, value: Any, least: int, fix: str) -> int:
+    """Return a value as a plain int.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    value : object
+        What came.
+    least : int
+        Smallest that is allowed.
+    fix : str
+        Sentence that ends the message.
+
+    Raises
+    ------
+    InvalidInputError
+        If the value isn't an integer of at least ``least``.
+
+    Examples
+    --------
+    >>> whole_number("workers", 2, 1, "Give a number of threads.")
+    2
+    """
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise InvalidInputError(
+            f"{name} must be an integer of at least {least}; got {value!r}. {fix}"
+        )
+    return int(value)

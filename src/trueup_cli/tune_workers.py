@@ -1,0 +1,81 @@
+"""One stage of ``trueup tune`` in several processes, which end with the one that began them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+
+import optuna
+
+from trueup.errors import InvalidInputError
+from trueup_cli.failures import BadInput, one_line_failures
+from trueup_cli.interrupts import interruptible
+from trueup_cli.tune_run import Stage, TunePlan, run_stage
+
+PATIENCE = 10.0
+"""Seconds that interrupted workers have to mark their trials before they are killed."""
+
+
+def run_workers(plan: TunePlan, stage: Stage, workers: int) -> None:
+    """Run one stage in several processes; an interrupt of this one ends them all.
+
+    Raises
+    ------
+    InvalidInputError
+        If all workers failed; each has printed its error. What a single one leaves behind is taken
+        over by the others.
+    """
+    command = [sys.executable, "-m", "trueup_cli.tune_workers"]
+    work = {"plan": asdict(plan), "stage": stage}
+    running: list[subprocess.Popen[bytes]] = []
+    try:
+        for number in range(workers):
+            given = json.dumps({**work, "worker": number})
+            running.append(subprocess.Popen([*command, given]))
+        codes = [worker.wait() for worker in running]
+    except KeyboardInterrupt:
+        _interrupt(running)
+        raise
+    finally:
+        for worker in running:
+            worker.kill()
+            worker.wait()
+    if all(codes):
+        raise InvalidInputError(
+            f"a worker must finish the {stage}; got exit codes {codes}. "
+            "Mend the error above and add --resume."
+        )
+
+
+def _interrupt(running: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Let the workers mark their trials for whoever resumes."""
+    for worker in running:
+        worker.terminate()
+    end = time.monotonic() + PATIENCE
+    for worker in running:
+        with suppress(subprocess.TimeoutExpired):
+            worker.wait(max(0.0, end - time.monotonic()))
+
+
+def main(content: str) -> int:
+    """Work on a stage as a process of its own; return the exit code."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    work = json.loads(content)
+    try:
+        with interruptible(once=True), one_line_failures():
+            run_stage(TunePlan(**work["plan"]), work["stage"], work["worker"])
+    except KeyboardInterrupt as stop:
+        return 128 + int(stop.args[0])
+    except BadInput as failure:
+        failure.show()
+        return failure.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,96 @@
+"""What a user can get wrong at the shell ends with exit code 2 and a message that helps."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from tests.trueup_cli.tune_script import arguments, invoke
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("command", ["run", "report"])
+@pytest.mark.parametrize(
+    ("storage", "message"),
+    [
+        (
+            "postgresql+psycopg://me:secret@127.0.0.1:1/x",
+            "--storage must be a database that can be opened; got "
+            "'postgresql+psycopg://me:***@127.0.0.1:1/x'. Start its server or correct the URL",
+        ),
+        ("sqlite:////no/such/folder/a.db", "--storage must be a database that can be opened; got"),
+        ("sqlite:///notes.txt", "--storage must be a database that can be opened; got"),
+        (
+            "foo://x",
+            "--storage must be a database URL whose driver is installed; got 'foo://x'. Correct "
+            "the URL, which looks like postgresql+psycopg://user@host/name, or give the path of",
+        ),
+        ("postgresql+psycopg://me@127.0.0.1:port/x", "--storage must be a database URL"),
+        ("postgresql+nothing://x/y", "--storage must be a database URL whose driver is installed"),
+        (
+            "notes.txt",
+            "--storage must be a database URL or the path of a journal file; got 'notes.txt', and "
+            "its first line is no operation of a study. Give the path of a new file or of the",
+        ),
+        ("picture.png", "the path of a journal file; got 'picture.png'"),
+        ("broken.journal", "the path of a journal file; got 'broken.journal'"),
+    ],
+)
+def test_a_storage_that_cannot_be_used(folder, command, storage, message):
+    files = {
+        "notes.txt": b"remember the milk\n" * 100,
+        "picture.png": b"\x89PNG\x00\xff\n",
+        "broken.journal": b'{"op_code":0,"worker_id":"a"\nx\n{"op_code":0}\n',
+    }
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    given = [] if command == "report" else arguments()
+    result = invoke(command, *given, "--storage", storage)
+    assert result.exit_code == 2, result.output
+    assert message in result.output
+    assert "secret" not in result.output
+    assert {name: (folder / name).read_bytes() for name in files} == files
+
+
+@pytest.mark.parametrize("name", ["report.foo", "report", "report.png.txt"])
+def test_a_plot_needs_a_known_suffix(folder, name):
+    invoke(*arguments())
+    result = invoke("report", "--plot", name)
+    assert result.exit_code == 2
+    assert f"--plot must end in .png, .svg, .pdf; got '{name}'." in result.output
+
+
+NO_SPACE = "--space must be given where TRAIN is train(params, seed); got none, and"
+
+
+@pytest.mark.parametrize(
+    "use", ["params['x']", "params.get('x')", "dict(params)", "dict(**params)", "'x' in params"]
+)
+def test_a_train_function_of_params_needs_a_space(folder, use):
+    (folder / "my_script.py").write_text(f"def train(params, seed):\n    return {use}\n")
+    result = invoke("my_script.py:train", "--trials", "3")
+    assert result.exit_code == 2
+    assert NO_SPACE in result.output
+
+
+def test_a_worker_says_in_a_line_what_is_wrong(folder):
+    (folder / "my_script.py").write_text("def train(params, seed):\n    return params['x']\n")
+    command = [sys.executable, "-c", "from trueup_cli.tune import tune; tune()"]
+    given = ["my_script.py:train", "--trials", "3", "--workers", "2"]
+    run = subprocess.run([*command, *given], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 2
+    assert NO_SPACE in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_a_train_function_of_a_trial_needs_no_space(folder):
+    result = invoke("my_script.py:train_number", *arguments()[1:])
+    assert result.exit_code == 2
+    assert "--space must be left out where TRAIN calls the suggest methods" in result.output
+
+
+def test_other_errors_of_a_train_function_keep_their_traceback(folder):
+    (folder / "my_script.py").write_text("def train(trial, seed):\n    return trial.sugest('x')\n")
+    with pytest.raises(AttributeError, match="sugest"):
+        invoke("my_script.py:train", "--trials", "3")

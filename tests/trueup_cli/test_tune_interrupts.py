@@ -1,0 +1,177 @@
+"""Signals end a study and all of its processes, and leave what resumes at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from tests.trueup_cli.tune_script import SCRIPT, arguments, invoke
+
+from trueup.errors import InvalidInputError
+from trueup_cli.interrupts import interruptible
+from trueup_cli.tune_storage import load_study
+from trueup_optuna.records import seed_records
+
+COMMAND = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import trueup_cli.tune_workers
+from trueup_cli.tune import tune
+trueup_cli.tune_workers.PATIENCE = {patience}
+tune()
+"""
+SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+
+
+def write_script(folder, train="", pause=0.0):
+    """Write the script; each process that trains leaves a file with its id."""
+    (folder / "my_script.py").write_text(
+        SCRIPT.format(pause=pause).replace(
+            "def train(params, seed):",
+            "def train(params, seed):\n"
+            "    import os, pathlib\n"
+            "    pathlib.Path(f'pid-{os.getpid()}').touch()\n" + train,
+        )
+    )
+
+
+def interrupted(number, *more, patience=60.0, ready=lambda: finished_seeds() >= 3):
+    """Begin a study, send the signal to its first process alone, and return code and errors."""
+    run = subprocess.Popen(
+        [sys.executable, "-c", COMMAND.format(patience=patience), *arguments(*more)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    end = time.monotonic() + 60
+    while not ready() and time.monotonic() < end:
+        time.sleep(0.1)
+    os.kill(run.pid, number)
+    _, errors = run.communicate(timeout=60)
+    return run.returncode, errors
+
+
+def finished_seeds():
+    try:
+        study = load_study("trueup-study.journal", "trueup")
+    except InvalidInputError:
+        return 0
+    return sum(len(seed_records(trial.user_attrs)) for trial in study.trials)
+
+
+def trained_in(folder):
+    return [int(path.name.removeprefix("pid-")) for path in folder.glob("pid-*")]
+
+
+def both_train(folder):
+    return len(trained_in(folder)) == 2 and finished_seeds() >= 2
+
+
+def is_alive(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def check_resumes(folder, *more):
+    before = finished_seeds()
+    write_script(folder)
+    begun = time.monotonic()
+    result = invoke(*arguments("--resume", *more))
+    assert result.exit_code == 0, result.output
+    assert before >= 1
+    assert "6 configurations" in result.output
+    assert "confirmed on 3 fresh seeds" in result.output
+    assert time.monotonic() - begun < 60  # half of the grace: nobody waited for the dead
+
+
+@SIGNALS
+def test_a_process_that_is_interrupted_leaves_a_study_that_resumes(folder, number):
+    write_script(folder, pause=0.3)
+    code, errors = interrupted(number)
+    assert code == 128 + number, errors
+    assert "Go on with --resume" in errors
+    check_resumes(folder)
+
+
+@SIGNALS
+def test_workers_end_with_their_parent(folder, number):
+    write_script(folder, pause=0.3)
+    code, errors = interrupted(
+        number,
+        "--workers",
+        "2",
+        ready=lambda: both_train(folder),
+    )
+    assert code == 128 + number, errors
+    assert "Go on with --resume" in errors
+    assert "Traceback" not in errors
+    assert len(trained_in(folder)) == 2
+    assert not any(is_alive(process) for process in trained_in(folder))
+    check_resumes(folder)
+
+
+def test_workers_that_hear_no_signal_are_killed(folder):
+    deaf = """
+    while seed > 0:
+        try:
+            time.sleep(60)
+        except BaseException:
+            pass
+"""
+    write_script(folder, deaf)
+    code, errors = interrupted(
+        signal.SIGTERM,
+        *("--workers", "2", "--grace", "2"),
+        patience=0.5,
+        ready=lambda: both_train(folder),
+    )
+    assert code == 128 + signal.SIGTERM, errors
+    assert len(trained_in(folder)) == 2
+    assert not any(is_alive(process) for process in trained_in(folder))
+    check_resumes(folder, "--grace", "2")
+
+
+def test_only_the_first_signal_interrupts_a_worker():
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    cleaned = []
+
+    def work():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            signal.raise_signal(signal.SIGTERM)
+            cleaned.append(True)
+
+    with interruptible(once=True), pytest.raises(KeyboardInterrupt) as stop:
+        work()
+    assert cleaned
+    assert stop.value.args == (signal.SIGTERM,)
+    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+
+
+FORK = """
+import os, signal, time
+from trueup_cli.interrupts import interruptible
+
+with interruptible(once=True):
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+    time.sleep(0.2)
+    os.kill(child, signal.SIGTERM)
+    print(os.WTERMSIG(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_processes_that_training_forks_end_as_they_did():
+    run = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=30)
+    assert (run.stdout, run.stderr) == (f"{signal.SIGTERM:d}\n", "")

@@ -1,0 +1,36 @@
+"""A small study for the tests of ``trueup tune``."""
+
+from __future__ import annotations
+
+from click.testing import CliRunner
+
+from trueup_cli.tune import tune
+
+SCRIPT = """
+import time
+import numpy as np
+
+def train(params, seed):
+    time.sleep({pause})
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, 200)
+    own = np.random.default_rng([seed, int(params["x"] * 2**30), params["depth"]])
+    logit = (2 * y - 1) * (1.0 - (params["x"] - 0.5) ** 2) + rng.normal(size=200) + own.normal()
+    return y, 1 / (1 + np.exp(-logit))
+
+def train_number(trial, seed):
+    return trial.suggest_float("x", 0.0, 1.0) ** 2 + 0.01 * np.random.default_rng(seed).normal()
+"""
+SPACE = """
+x: {type: float, low: 0.0, high: 1.0}
+depth: {type: int, low: 1, high: 3}
+"""
+
+
+def arguments(*more):
+    small = ["--trials", "6", "--seeds", "6", "--finals", "5", "--confirm", "3"]
+    return ["my_script.py:train", "--space", "space.yaml", *small, *more]
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(tune, list(arguments), catch_exceptions=False)
