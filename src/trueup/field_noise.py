@@ -14,6 +14,7 @@ from trueup.errors import InvalidInputError
 from trueup.field_cells import Cells
 from trueup.field_distribution import mean_absolute_deviation
 from trueup.losses import FloatArray
+from trueup.magnitude import LARGEST, SMALLEST
 
 _CONFIDENCE = 0.95
 _MOST_DRAWS, _FEWEST_DRAWS, _ROWS_DRAWN = 200, 40, 20_000_000
@@ -168,8 +169,13 @@ def _mean_over_rows(cells: Cells, values: FloatArray) -> float:
 
 
 def check_epsilon(epsilon: float) -> None:
-    """Refuse an epsilon of the Field-RCE that is not positive."""
+    """Refuse an epsilon of the Field-RCE that is not positive, or leaves no finite error."""
     if not epsilon > 0.0:
         raise InvalidInputError(
             f"epsilon must be positive; got {epsilon!r}. The paper's setting is 0.01."
+        )
+    if not SMALLEST <= epsilon <= LARGEST:  # beyond, float64 can't hold the error
+        raise InvalidInputError(
+            f"epsilon must be between {SMALLEST} and {LARGEST}; got {epsilon!r}. "
+            "The paper's setting is 0.01."
         )

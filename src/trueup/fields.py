@@ -15,6 +15,7 @@ from trueup.field_noise import absolute_error, check_epsilon, measure_noise, rel
 from trueup.field_worst import FieldCells, measure_cells
 from trueup.inputs import read_binary_labels, read_probabilities, read_weight
 from trueup.losses import FloatArray
+from trueup.magnitude import scaled
 from trueup.plain_columns import sums_by_bin, sums_by_code
 
 _BLOCK = 16_384
@@ -244,7 +245,7 @@ def _bin_sums(
 ) -> FloatArray:
     label, proba = read_binary_labels(y_true), read_probabilities(y_proba)
     _require_rows(len(label), (("y_proba", len(proba)),))
-    weight = read_weight(sample_weight, len(label))
+    weight = _read_scaled_weight(sample_weight, len(label))
     if strategy == "quantile":
         inner = np.quantile(proba, inner)
     sums = np.zeros((len(inner) + 1, 6))
@@ -273,7 +274,7 @@ def _collect(y_true: Any, y_proba: Any, levels: Levels, sample_weight: Any, name
     label, proba = read_binary_labels(y_true), read_probabilities(y_proba)
     n = len(label)
     _require_rows(n, (("y_proba", len(proba)), (name, len(levels.codes))))
-    weight = read_weight(sample_weight, n)
+    weight = _read_scaled_weight(sample_weight, n)
     return Cells(levels, label, proba, np.ones(n) if weight is None else weight)
 
 
@@ -283,8 +284,13 @@ def _cell_sums(y_true: Any, y_proba: Any, levels: Levels, sample_weight: Any) ->
     n = len(label)
     _require_rows(n, (("y_proba", len(proba)), ("field", len(levels.codes))))
     sums = np.zeros((len(levels.names), 6))
-    engine(n).add_cells(levels.codes, label, proba, read_weight(sample_weight, n), sums)
+    engine(n).add_cells(levels.codes, label, proba, _read_scaled_weight(sample_weight, n), sums)
     return sums
+
+
+def _read_scaled_weight(sample_weight: Any, n: int) -> FloatArray | None:
+    weight = read_weight(sample_weight, n)
+    return None if weight is None else scaled(weight)
 
 
 def _require_rows(n: int, sizes: tuple[tuple[str, int], ...]) -> None:
