@@ -33,12 +33,18 @@ ifdef DATA
 	$(BIN)/python benchmarks/consensus_suite.py --data $(DATA) --raw build/consensus_suite
 endif
 
-# The papers' tables. Those on real data need `make reproduce DATA=FOLDER`.
+# The papers' tables. Those on public data sets need `make reproduce DATA=FOLDER`.
+# Trained models are kept in ~/.cache/trueup: an interrupted call goes on.
 reproduce: $(INSTALLED)
 	$(BIN)/python benchmarks/reproduce/synthetic_linear.py
+	for data in flights synthetic:1 fresh sizes; do \
+		$(BIN)/python benchmarks/reproduce/click_models.py --data $$data || exit 1; \
+	done
+	$(BIN)/python benchmarks/reproduce/click_models_figures.py
 ifdef DATA
 	$(BIN)/python benchmarks/reproduce/field_aware.py --data $(DATA)
 	$(BIN)/python benchmarks/reproduce/one_step_mse.py --data $(DATA) --raw build/one_step_mse
+	$(BIN)/python benchmarks/reproduce/rolling.py --data $(DATA)
 endif
 
 lint: $(INSTALLED)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, logit
+from scipy.stats import norm
 
 from trueup.calibrators import (
     Calibrator,
@@ -40,14 +41,16 @@ class GuardTrial:
     kept: bool
 
 
-def guard_trial(calibrator: Calibrator, shift: float, n: int, seed: int) -> GuardTrial:
+def guard_trial(
+    calibrator: Calibrator, shift: float, n: int, seed: int, level: float = -1.0
+) -> GuardTrial:
     """Draw 2 n exchangeable rows of a model that is off by ``shift`` on average; ask the guard.
 
     The gain is that of the calibrator fitted on part one, expected over the labels of the rows of
-    part two; its standard error is the expected one.
+    part two; its standard error is the expected one. ``level`` is the mean of the model's logits.
     """
     rng = np.random.default_rng(seed)
-    margin, site = rng.normal(-1.0, 1.0, 2 * n), rng.integers(0, LEVELS, 2 * n)
+    margin, site = rng.normal(level, 1.0, 2 * n), rng.integers(0, LEVELS, 2 * n)
     p, truth = expit(margin), expit(margin + shift * np.where(site % 2, 1.5, 0.5))
     y = (rng.random(2 * n) < truth).astype(np.int64)
     first, second = slice(0, n), slice(n, None)
@@ -84,16 +87,42 @@ GUARDED: dict[str, Calibrator] = {
 }
 
 
-def report_guard(replicates: int) -> None:
-    """Print how often the guard keeps what harms, and what gains at least 3 standard errors."""
-    print("| calibrator | shift | harmful kept | of | gains >= 3 SE kept | of |")
+NO_GAIN = {
+    "shift": 0.05,
+    "platt": 0.07,
+    "isotonic": 0.28,
+    "histogram": 0.24,
+    "ilps": 0.1,
+    "field offset": 0.1,
+}
+"""The shift at which a calibrator harms about as often as it helps, the hardest case."""
+
+
+def report_guard(replicates: int, n: int, level: float) -> None:
+    """Print how often the guard keeps what harms, and what gains at least 3 standard errors.
+
+    The model is right, then off so little that calibrating is worth nothing, then off by more.
+    """
+    scale = float(np.sqrt(information(-1.0) / information(level)))
+    print("| calibrator | shift | harmful kept ± SE | of | gains >= 3 SE kept ± SE | of |")
     print("|---|---|---|---|---|---|")
     for name, calibrator in GUARDED.items():
-        for shift in (0.0, 0.1, 0.3, 0.4):
-            trials = [guard_trial(calibrator, shift, 2000, seed) for seed in range(replicates)]
-            harmful, n_harmful = kept_share(trials, lambda gain: gain <= 0.0)
-            gains, n_gains = kept_share(trials, lambda gain: gain >= 3.0)
-            print(f"| {name} | {shift} | {harmful:.3f} | {n_harmful} | {gains:.3f} | {n_gains} |")
+        for shift in (0.0, scale * NO_GAIN[name], scale * (NO_GAIN[name] + 0.3)):
+            trials = [guard_trial(calibrator, shift, n, seed, level) for seed in range(replicates)]
+            harmful = share_text(*kept_share(trials, lambda gain: gain <= 0.0))
+            gains = share_text(*kept_share(trials, lambda gain: gain >= 3.0))
+            print(f"| {name} | {shift:.2f} | {harmful} | {gains} |", flush=True)
+
+
+def information(level: float) -> float:
+    """Return what a row says about a shift: the mean of p (1 - p) over logits N(level, 1)."""
+    p = expit(level + norm.ppf((np.arange(1000) + 0.5) / 1000))
+    return float((p * (1.0 - p)).mean())
+
+
+def share_text(share: float, n: int) -> str:
+    """Return a share with its standard error, and of how many."""
+    return f"{share:.3f} ± {np.sqrt(share * (1.0 - share) / n):.3f} | {n}" if n else "- | 0"
 
 
 VOCABULARIES = (2000, 1000, 500, 200, 100, 50, 24, 12, 8, 4)
@@ -234,10 +263,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["guard", "ilps", "speed"])
     parser.add_argument("--replicates", type=int, default=1000)
+    parser.add_argument("--rows", type=int, default=2000, help="guard: rows of each part")
+    parser.add_argument("--level", type=float, default=-1.0, help="guard: mean of the logits")
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
     if options.what == "guard":
-        report_guard(options.replicates)
+        report_guard(options.replicates, options.rows, options.level)
     elif options.what == "ilps":
         report_ilps(options.seeds)
     else:

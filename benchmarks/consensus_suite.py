@@ -13,6 +13,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
+from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,10 +29,13 @@ from one_step_data import FloatArray, Trials, benchmark, synthetic
 from trueup.monitoring import ConsensusEstimator, OneStepCheckModel
 from trueup.monitoring.direct_loss import DirectLossEstimator
 from trueup.monitoring.networks import StackedMLP, TrainingPlan, as_tensor, seeded
+from trueup.monitoring.objectives import Objective
 from trueup.monitoring.out_of_fold import out_of_fold_predictions
 from trueup.monitoring.two_step import fit_mean
 
 SETTINGS = ("refit", "held-out")
+BLOCK = 25
+LIMIT = 1.10
 SPECIFICATIONS = (
     *(f"{name}:iid" for name in ("mg", "space-ga", "abalone", "cpusmall", "cadata")),
     *(f"{name}:soft" for name in ("mg", "space-ga", "abalone", "cpusmall", "cadata")),
@@ -46,13 +52,19 @@ class Network:
         self.random_state = random_state
 
     def fit(self, X: FloatArray, y: FloatArray) -> Self:
-        generator = seeded(self.random_state)
-        tensors = as_tensor(X[None]), as_tensor(y[None])
-        self.network: StackedMLP = fit_mean(*tensors, 64, TrainingPlan(), generator)
+        self.network = _fitted(X.tobytes(), y.tobytes(), X.shape, self.random_state)
         return self
 
     def predict(self, X: FloatArray) -> FloatArray:
         return self.network.predict(X)[0]
+
+
+@lru_cache(maxsize=8)
+def _fitted(x: bytes, y: bytes, shape: tuple[int, int], random_state: int) -> StackedMLP:
+    """Return the network of these rows; the folds of the consensus are those of the field too."""
+    rows, label = np.frombuffer(x).reshape(1, *shape).copy(), np.frombuffer(y)[None].copy()
+    generator = seeded(random_state)
+    return fit_mean(as_tensor(rows), as_tensor(label), 64, TrainingPlan(), generator)
 
 
 def draw(specification: str, folder: Path, trials: int, seed: int) -> Trials:
@@ -101,9 +113,8 @@ def _judge(
     errors = (unseen[2] - unseen[1]) ** 2
     rows = DirectLossEstimator().fit(unseen[0], unseen[1], errors).squared_errors(x_op, f_op)
     field["direct loss"] = float(rows.mean())
-    for name, objective in (("K*", "k_star"), ("L", "l")):
-        check = OneStepCheckModel(objective).fit_encoded(*seen)  # type: ignore[arg-type]
-        field[name] = float(check.squared_errors(x_op, f_op).mean())
+    field["L"] = _one_step("l", seen, x_op, f_op)
+    field["K*"] = estimate.members.get("one_step_train") or _one_step("k_star", seen, x_op, f_op)
     field["training MSE"] = float(((seen[2] - seen[1]) ** 2).mean())
     reach = 3.0 * errors.std() / len(x_op) ** 0.5
     return {
@@ -120,21 +131,48 @@ def _judge(
     }
 
 
-def collect(folder: Path, trials: int, seed: int, path: Path) -> None:
-    """Append the trials of each specification that the file does not hold yet, a JSON line each."""
-    done = {json.loads(line)["key"] for line in path.open()} if path.exists() else set()
-    for specification in SPECIFICATIONS:
+def _one_step(
+    objective: Objective,
+    seen: tuple[FloatArray, FloatArray, FloatArray],
+    x_op: FloatArray,
+    f_op: FloatArray,
+) -> float:
+    check = OneStepCheckModel(objective).fit_encoded(*seen)
+    return float(check.squared_errors(x_op, f_op).mean())
+
+
+def collect(folder: Path, trials: int, seed: int, path: Path, minutes: float) -> None:
+    """Append blocks of trials that the file does not hold yet, a JSON line each.
+
+    All cells get their first block before any gets its second, so that a run which is stopped early
+    has as many trials in each. No block is begun after so many minutes.
+    """
+    done = {tuple(json.loads(line)["key"]) for line in path.open()} if path.exists() else set()
+    end = time.monotonic() + 60.0 * minutes
+    for start, specification in product(range(0, trials, BLOCK), SPECIFICATIONS):
+        asked = [(setting, specification, start) for setting in JUDGES]
+        if done.issuperset(asked) or time.monotonic() > end:
+            continue
         data = draw(specification, folder, trials, seed)
-        for setting, judge in zip(SETTINGS, (refit_trial, held_out_trial), strict=True):
-            key = f"{setting}/{specification}"
-            if key in done:
+        for key in asked:
+            if key in done or time.monotonic() > end:
                 continue
-            found = [judge(data, index) for index in range(trials)]
+            block = range(start, min(start + BLOCK, trials))
+            found = [JUDGES[key[0]](data, index) for index in block]
             with path.open("a") as file:
                 file.write(json.dumps({"key": key, "trials": found}) + "\n")
-            print(key, flush=True)
+            print(*key, flush=True)
 
 
+def cells_of(raw: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the trials of each cell, ``setting/specification``."""
+    cells: dict[str, list[dict[str, Any]]] = {}
+    for line in map(json.loads, raw.open()):
+        cells.setdefault("/".join(line["key"][:2]), []).extend(line["trials"])
+    return cells
+
+
+JUDGES = {"refit": refit_trial, "held-out": held_out_trial}
 NAMES = ("consensus", "direct loss", "K*", "L", "training MSE")
 GROUPS = ("iid", "soft", "window", "hard", "none", "shifted")
 
@@ -144,10 +182,19 @@ def errors(trials: list[dict[str, Any]], name: str) -> FloatArray:
     return np.array([abs(trial[name] - trial["true"]) for trial in trials])
 
 
-def lower_ratio_bound(ours: FloatArray, theirs: FloatArray, level: float, seed: int = 0) -> float:
-    """Return the lower end of a one-sided paired bootstrap for the ratio of mean errors."""
-    index = np.random.default_rng(seed).integers(0, len(ours), (10_000, len(ours)))
-    return float(np.quantile(ours[index].mean(1) / theirs[index].mean(1), level))
+def chance_of_ratio(ours: FloatArray, theirs: FloatArray, seed: int = 0) -> float:
+    """Return the share of paired bootstrap samples whose ratio of mean errors is at most 1.10."""
+    index = np.random.default_rng(seed).integers(0, len(ours), (20_000, len(ours)))
+    ratio = ours[index].mean(1) / theirs[index].mean(1)
+    return float((1 + (ratio <= LIMIT).sum()) / (1 + len(ratio)))
+
+
+def holm_rejections(chances: list[float], level: float = 0.05) -> int:
+    """Return how many hypotheses Holm's procedure rejects."""
+    for rank, chance in enumerate(sorted(chances)):
+        if chance > level / (len(chances) - rank):
+            return rank
+    return len(chances)
 
 
 def accuracy_lines(cells: dict[str, list[dict[str, Any]]], setting: str) -> list[str]:
@@ -159,7 +206,7 @@ def accuracy_lines(cells: dict[str, list[dict[str, Any]]], setting: str) -> list
         "|---" * (len(NAMES) + 3) + "|",
     ]
     ratios: dict[str, list[float]] = {name: [] for name in NAMES}
-    wins = worse = 0
+    wins, chances = 0, list[float]()
     present = [name for name in SPECIFICATIONS if f"{setting}/{name}" in cells]
     for specification in present:
         trials = cells[f"{setting}/{specification}"]
@@ -168,8 +215,7 @@ def accuracy_lines(cells: dict[str, list[dict[str, Any]]], setting: str) -> list
         for name, value in row.items():
             ratios[name].append(value)
         wins += row["consensus"] < row["direct loss"]
-        bound = lower_ratio_bound(errors(trials, "consensus"), base, 0.05 / len(present))
-        worse += bound > 1.10
+        chances.append(chance_of_ratio(errors(trials, "consensus"), base))
         true = np.mean([trial["true"] for trial in trials])
         numbers = " | ".join(f"{value:.2f}" for value in row.values())
         lines.append(f"| {specification} | {len(trials)} | {true:.3f} | {numbers} |")
@@ -182,8 +228,8 @@ def accuracy_lines(cells: dict[str, list[dict[str, Any]]], setting: str) -> list
         "",
         f"Consensus is better than direct loss estimation in {wins} of {len(present)} "
         f"specifications, with a geometric-mean ratio of {over_direct:.2f}. Specifications "
-        f"significantly worse than 1.10 times cross-validation (paired bootstrap, "
-        f"Bonferroni over {len(present)}): {worse}.",
+        f"whose 95% lower bound is above {LIMIT:.2f} times cross-validation (paired bootstrap, "
+        f"Holm over {len(present)}): {holm_rejections(chances)}.",
         "",
     ]
 
@@ -194,8 +240,9 @@ def interval_lines(cells: dict[str, list[dict[str, Any]]]) -> list[str]:
         "## Intervals (nominal 90%) and the support flag",
         "",
         "| setting, shift | trials | coverage | median high/low | interval score | "
-        "coverage, direct loss +- 3 sigma | its score | not trusted |",
-        "|---|---|---|---|---|---|---|---|",
+        "coverage, direct loss +- 3 sigma | its score | score less its (standard error) | "
+        "not trusted |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for setting in SETTINGS:
         for group in GROUPS:
@@ -216,11 +263,13 @@ def _interval_row(name: str, trials: list[dict[str, Any]]) -> str:
     d_low, d_high = (
         np.array([trial[end] for trial in trials]) for end in ("direct low", "direct high")
     )
+    ours, theirs = _scores(low, high, true), _scores(d_low, d_high, true)
     refused = np.mean([not trial["trusted"] for trial in trials])
     return (
         f"| {name} | {len(trials)} | {_covered(low, high, true):.2f} | "
-        f"{np.median(high / low):.2f} | {_score(low, high, true):.2f} | "
-        f"{_covered(d_low, d_high, true):.2f} | {_score(d_low, d_high, true):.2f} | "
+        f"{np.median(high / low):.2f} | {ours.mean():.2f} | "
+        f"{_covered(d_low, d_high, true):.2f} | {theirs.mean():.2f} | "
+        f"{(ours - theirs).mean():+.2f} ({(ours - theirs).std() / len(ours) ** 0.5:.2f}) | "
         f"{refused:.2f} |"
     )
 
@@ -229,15 +278,15 @@ def _covered(low: FloatArray, high: FloatArray, true: FloatArray) -> float:
     return float(((low <= true) & (true <= high)).mean())
 
 
-def _score(low: FloatArray, high: FloatArray, true: FloatArray) -> float:
-    """Return the mean interval score at 90%; lower is better."""
+def _scores(low: FloatArray, high: FloatArray, true: FloatArray) -> FloatArray:
+    """Return the interval score of each trial at 90%; lower is better."""
     below, above = np.maximum(low - true, 0.0), np.maximum(true - high, 0.0)
-    return float((high - low + (2.0 / 0.1) * (below + above)).mean())
+    return np.asarray(high - low + (2.0 / 0.1) * (below + above))
 
 
 def summarise(raw: Path, title: str) -> str:
     """Return the whole result as Markdown."""
-    cells = {line["key"]: line["trials"] for line in map(json.loads, raw.open())}
+    cells = cells_of(raw)
     lines = [
         "# Consensus against the field",
         "",
@@ -256,9 +305,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--raw", type=Path, required=True, help="JSON lines; a rerun goes on.")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
+    parser.add_argument("--minutes", type=float, default=np.inf, help="Begin no cell later.")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    collect(arguments.data, arguments.trials, arguments.seed, arguments.raw)
+    collect(arguments.data, arguments.trials, arguments.seed, arguments.raw, arguments.minutes)
     title = f"`consensus_suite.py --trials {arguments.trials} --seed {arguments.seed}`"
     arguments.out.write_text(summarise(arguments.raw, title))
 

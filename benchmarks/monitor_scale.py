@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import platform
-import resource
 import tempfile
 import time
 import warnings
@@ -22,13 +21,14 @@ import mlflow
 import numpy as np
 import pandas as pd
 from mlflow import MlflowClient
-from mlflow.entities import Metric, RunTag
+from mlflow.entities import Metric, Param, RunTag
 from sklearn.linear_model import LinearRegression
 
 from trueup_mlflow import monitor
 from trueup_mlflow.items import ROLE_TAG
 from trueup_mlflow.monitor_items import (
     BATCH_TAG,
+    CLAIM_PARAM,
     ESTIMATED,
     MODEL_TAG,
     MONITOR_ROLE,
@@ -57,8 +57,14 @@ def fill(versions: int, batches: int) -> None:
         client.log_batch(
             run_id,
             [Metric(ESTIMATED, 1.0, r.timestamp, r.step) for r in records],
-            tags=[RunTag(BATCH_TAG + r.digest, json.dumps(r.to_json())) for r in records],
+            [Param(CLAIM_PARAM + r.digest, json.dumps(_claim(r))) for r in records],
+            [RunTag(BATCH_TAG + r.digest, json.dumps(r.to_json())) for r in records],
         )
+
+
+def _claim(record: BatchRecord) -> dict[str, object]:
+    metrics = dict.fromkeys((f"support/measure{k}" for k in range(9)), 0.1234567890123456)
+    return {"step": record.step, "timestamp": record.timestamp, "metrics": metrics}
 
 
 def _record(step: int) -> BatchRecord:
@@ -104,7 +110,9 @@ def one_batch(uri: str, path: str) -> tuple[float, float, float]:
 
 
 def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    """Return this process's own peak; ``getrusage`` would count its parent's before the fork."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024 / 1e9
 
 
 def main() -> None:

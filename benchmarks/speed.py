@@ -40,7 +40,7 @@ from trueup import (  # noqa: E402
 from trueup.summaries import LogLossSummary  # noqa: E402
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "numba", "pandas", "polars", "pyarrow")
-REPETITIONS = 3
+REPETITIONS = 7
 
 
 @dataclass(frozen=True)

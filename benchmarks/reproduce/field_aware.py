@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 from field_aware_data import ORIGINAL, REAL, Table
+from field_aware_tables import Numbers, claims, markdown, over_seeds
 from numpy.typing import NDArray
 from scipy.special import expit
 from tqdm import tqdm
@@ -42,8 +43,6 @@ from trueup.calibrators.levels import fit_levels
 from trueup.calibrators.network import embedding_rows, stacked_rows
 
 EMBEDDING, HIDDEN, RATE, BATCH = 256, 200, 1e-3, 256
-UNIVARIATE = ("histogram", "isotonic", "platt", "ilps", "ilps (paper's SGD)")
-FIELD_AWARE = ("neural, z only", "neural", "field offset, z only", "field offset")
 PAPERS_SIZE = {
     "embedding": EMBEDDING,
     "hidden": (HIDDEN, HIDDEN),
@@ -184,98 +183,6 @@ def scored(
     return list(result.scores)
 
 
-def mean_scores(runs: list[list[CalibratorScore]]) -> dict[str, dict[str, float]]:
-    """Return the mean of every number over seeds; ``kept`` becomes the share of seeds."""
-    means: dict[str, dict[str, float]] = {}
-    for same in zip(*runs, strict=True):
-        numbers = [field.name for field in fields(CalibratorScore) if field.name != "name"]
-        means[same[0].name] = {
-            name: fmean(float(getattr(score, name) or 0.0) for score in same) for name in numbers
-        }
-    return means
-
-
-def markdown(name: str, table: Table, seeds: int, means: dict[str, dict[str, float]]) -> str:
-    """Return one data set's table; changes and standard errors are paired with the base."""
-    train, dev, test = table.parts()
-    lines = [
-        f"## {name}",
-        f"{len(train)} / {len(dev)} / {len(test)} rows for training / development / test by "
-        f"{table.ordered_by}, positives {table.y[train].mean():.3f} / {table.y[dev].mean():.3f} / "
-        f"{table.y[test].mean():.3f}; field `{table.field}`, "
-        f"{len(set(table.columns[table.field].tolist()))} values; mean over {seeds} seeds.",
-        "",
-        "| method | log loss | change ± SE | Brier | Field-ECE (floor) | Field-RCE | AUC "
-        "| guard keeps |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for method, score in means.items():
-        guarded = method in UNIVARIATE or method.startswith(("neural", "field"))
-        keeps = f"{100 * score['kept']:.0f}%" if guarded and "dev ->" not in method else ""
-        cells = (
-            method,
-            f"{score['log_loss']:.5f}",
-            f"{score['log_loss_change']:+.5f} ± {score['log_loss_change_standard_error']:.5f}",
-            f"{score['brier_score']:.5f}",
-            f"{score['field_ece']:.4f} ({score['field_ece_floor']:.4f})",
-            f"{100 * score['field_rce']:.2f}%",
-            f"{score['auc']:.4f}",
-            keeps,
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def claims(all_means: dict[str, dict[str, dict[str, float]]]) -> str:
-    """Return on how many data sets each claim held."""
-    sets = list(all_means)
-
-    def held(text: str, holds: Iterable[bool]) -> str:
-        which = [name for name, true in zip(sets, holds, strict=True) if true]
-        return f"| {text} | {len(which)} of {len(sets)} | {', '.join(which) or 'none'} |"
-
-    def better(method: str, others: tuple[str, ...], key: str = "field_ece") -> list[bool]:
-        return [m[method][key] < min(m[o][key] for o in others) for m in all_means.values()]
-
-    def no_worse_than_platt(method: str) -> list[bool]:
-        return [
-            m[method]["log_loss"]
-            <= m["platt"]["log_loss"] + m["platt"]["log_loss_change_standard_error"]
-            for m in all_means.values()
-        ]
-
-    lines = ["| claim | held on | which |", "|---|---|---|"]
-    for method in FIELD_AWARE:
-        lines.append(
-            held(f"{method}: Field-ECE below every univariate", better(method, UNIVARIATE))
-        )
-        lines.append(held(f"{method}: log loss at most Platt + 1 SE", no_worse_than_platt(method)))
-    pairs = [
-        ("neural: Field-RCE below the base", "neural", ("base",), "field_rce"),
-        ("base_updated: AUC above the base (Observation 1)", "base", ("base_updated",), "auc"),
-        (
-            "base_updated: Field-ECE above the base (Observation 1)",
-            "base",
-            ("base_updated",),
-            "field_ece",
-        ),
-        ("ilps: log loss below Platt (5.5)", "ilps", ("platt",), "log_loss"),
-        ("ilps: Field-RCE below Platt (5.5)", "ilps", ("platt",), "field_rce"),
-        ("neural: log loss below base_updated (5.4)", "neural", ("base_updated",), "log_loss"),
-        ("neural: log loss below ilps (5.6)", "neural", ("ilps",), "log_loss"),
-        ("neural: Field-RCE below z only (5.7)", "neural", ("neural, z only",), "field_rce"),
-        (
-            "swapped neural: log loss below swapped ilps (5.8)",
-            "neural (dev -> train)",
-            ("ilps (dev -> train)",),
-            "log_loss",
-        ),
-    ]
-    lines += [held(text, better(method, others, key)) for text, method, others, key in pairs]
-    lines.append(held("neural: AUC above Platt (5.4)", better("platt", ("neural",), "auc")))
-    return "\n".join(lines) + "\n"
-
-
 def tables(data: Path, only: list[str], rows: int | None) -> Iterable[tuple[str, Table]]:
     """Yield the data sets that are there."""
     for name, read in REAL.items():
@@ -300,7 +207,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("field_aware_tables.md"))
     parser.add_argument("--scores", type=Path, default=Path("field_aware_scores.json"))
     options = parser.parse_args()
-    scores, all_means, texts = known_scores(options.scores), {}, []
+    scores, texts = known_scores(options.scores), []
+    all_means: dict[str, Numbers] = {}
     for name, table in tables(options.data, options.only, options.rows):
         of_set = scores.setdefault(name, {})
         for seed in tqdm(range(options.seeds), desc=name):
@@ -308,8 +216,8 @@ def main() -> None:
                 of_set[str(seed)] = [asdict(score) for score in one_seed(table, seed)]
                 options.scores.write_text(json.dumps(scores))
         runs = [[CalibratorScore(**score) for score in run] for run in of_set.values()]
-        all_means[name] = mean_scores(runs)
-        texts.append(markdown(name, table, len(runs), all_means[name]))
+        all_means[name] = over_seeds(runs, fmean)
+        texts.append(markdown(name, table, runs))
         print(texts[-1], flush=True)
     summary = claims(all_means)
     print(summary)

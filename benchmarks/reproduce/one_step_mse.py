@@ -11,9 +11,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import product
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -28,7 +32,24 @@ from trueup.monitoring.reliable_variance import fit_reliable_variance
 from trueup.monitoring.two_step import fit_ensemble, fit_m2v, fit_mean, fit_mvn
 
 FOLDS = 5
+
+
+class Judge(Protocol):
+    """Whatever estimates the squared error of f on each row."""
+
+    def squared_errors(self, x: FloatArray, f: FloatArray) -> FloatArray:
+        """Return it, shape (models, n)."""
+
+
 OURS: dict[str, Objective] = {"K": "k", "K*": "k_star", "L": "l"}
+TWO_STEP: dict[str, Callable[..., Judge]] = {
+    "M2V": fit_m2v,
+    "MVN": fit_mvn,
+    "ENS": fit_ensemble,
+    "RVN": partial(fit_reliable_variance, variant="rvn"),
+    "RVNnE": partial(fit_reliable_variance, variant="rvn_ne"),
+    "M2RVN": partial(fit_reliable_variance, variant="m2rvn"),
+}
 COLUMNS = ("M2V", "MVN", "ENS", "RVN", "RVNnE", "M2RVN", "K", "K*", "L")
 EXTRA = ("training MSE", "5-fold CV")
 
@@ -61,41 +82,53 @@ PAPER = {
 }
 
 
-def estimates(
-    trials: Trials, recipe: Recipe, seed: int, skip: Sequence[str] = ()
-) -> tuple[FloatArray, dict[str, FloatArray]]:
-    """Return the true operational MSE and every column's estimate of it, shape (trials,)."""
+@dataclass(frozen=True)
+class Row:
+    """A data set's trials, their recipe, and the predictions of f."""
+
+    trials: Trials
+    recipe: Recipe
+    f: FloatArray
+    f_op: FloatArray
+
+
+@lru_cache(maxsize=8)
+def prepared(folder: Path, name: str, trials: int, seed: int) -> Row:
+    """Draw the trials of a data set and train f."""
+    kind = name.removeprefix("Synthetic ")
+    data = synthetic(kind, trials, seed) if kind != name else benchmark(folder, name, trials, seed)
+    recipe = RECIPES.get(name, RECIPES["synthetic"])
+    x, y = as_tensor(data.x), as_tensor(data.y)
+    model = fit_mean(x, y, recipe.hidden, recipe.plan, seeded(seed))
+    return Row(data, recipe, model.predict(data.x), model.predict(data.x_op))
+
+
+def estimate(row: Row, seed: int, column: str) -> FloatArray:
+    """Return the true operational MSE ("true") or a column's estimate of it, shape (trials,).
+
+    Each column has a generator of its own, so that it does not depend on which others are run.
+    """
+    trials, recipe, f, f_op = row.trials, row.recipe, row.f, row.f_op
     x, y = as_tensor(trials.x), as_tensor(trials.y)
-    generator = seeded(seed)
-    model = fit_mean(x, y, recipe.hidden, recipe.plan, generator)
-    f, f_op = model.predict(trials.x), model.predict(trials.x_op)
-    settings = (x, y, recipe.hidden, recipe.plan, generator)
-    two_step: dict[str, Callable[[], object]] = {
-        "M2V": lambda: fit_m2v(*settings),
-        "MVN": lambda: fit_mvn(*settings),
-        "ENS": lambda: fit_ensemble(*settings),
-        "RVN": lambda: fit_reliable_variance(*settings, "rvn"),
-        "RVNnE": lambda: fit_reliable_variance(*settings, "rvn_ne"),
-        "M2RVN": lambda: fit_reliable_variance(*settings, "m2rvn"),
-    }
-    found = {
-        name: fit().squared_errors(trials.x_op, f_op).mean(1)
-        for name, fit in two_step.items()
-        if name not in skip
-    }
-    for name, objective in OURS.items():
-        check = fit_check_network(
+    if column == "true":
+        return np.asarray(((trials.y_op - f_op) ** 2).mean(1))
+    if column == "training MSE":
+        return np.asarray(((trials.y - f) ** 2).mean(1))
+    generator = seeded(1_000 * (1 + (*COLUMNS, *EXTRA).index(column)) + seed)
+    if column == "5-fold CV":
+        return cross_validated(trials, recipe, generator)
+    if column in OURS:
+        network: Judge = fit_check_network(
             (x, as_tensor(f), y),
             generator,
-            objective=objective,
+            objective=OURS[column],
             head="plain",
             hidden=recipe.hidden,
             plan=recipe.plan,
         )
-        found[name] = check.squared_errors(trials.x_op, f_op).mean(1)
-    found["training MSE"] = ((trials.y - f) ** 2).mean(1)
-    found["5-fold CV"] = cross_validated(trials, recipe, generator)
-    return ((trials.y_op - f_op) ** 2).mean(1), found
+    else:
+        network = TWO_STEP[column](x, y, recipe.hidden, recipe.plan, generator)
+    return np.asarray(network.squared_errors(trials.x_op, f_op).mean(1))
 
 
 def cross_validated(trials: Trials, recipe: Recipe, generator: torch.Generator) -> FloatArray:
@@ -137,29 +170,24 @@ def _cell(errors: FloatArray, best: FloatArray) -> str:
 
 
 def collect(arguments: argparse.Namespace) -> dict[str, dict[str, FloatArray]]:
-    """Return every row's estimates; those that ``raw`` holds are not computed again."""
-    found = {}
-    raw, seed = arguments.raw, arguments.seed
-    lines = raw.read_text().splitlines() if raw.exists() else []
-    for name, values in (json.loads(line) for line in lines):
-        found[name] = {column: np.array(value) for column, value in values.items()}
-    for name in arguments.rows:
-        if name in found:
+    """Return every cell's estimates; those that ``raw`` holds are not computed again.
+
+    No cell is begun after so many minutes.
+    """
+    end = time.monotonic() + 60.0 * arguments.minutes
+    raw, found = arguments.raw, {}
+    for line in raw.read_text().splitlines() if raw.exists() else []:
+        name, column, values = json.loads(line)
+        found.setdefault(name, {})[column] = np.array(values)
+    for column, name in product(arguments.columns, arguments.rows):
+        if column in found.get(name, {}) or time.monotonic() > end:
             continue
-        kind = name.removeprefix("Synthetic ")
-        data = (
-            synthetic(kind, arguments.trials, seed)
-            if kind != name
-            else benchmark(arguments.data, name, arguments.trials, seed)
-        )
-        true, columns = estimates(
-            data, RECIPES.get(name, RECIPES["synthetic"]), seed, arguments.skip
-        )
-        found[name] = {"true": true, **columns}
+        data = prepared(arguments.data, name, arguments.trials, arguments.seed)
+        values = estimate(data, arguments.seed, column)
+        found.setdefault(name, {})[column] = values
         with raw.open("a") as file:
-            plain = {column: value.tolist() for column, value in found[name].items()}
-            file.write(json.dumps([name, plain]) + "\n")
-        print(name, flush=True)
+            file.write(json.dumps([name, column, values.tolist()]) + "\n")
+        print(name, column, flush=True)
     return found
 
 
@@ -168,7 +196,7 @@ def tables(found: dict[str, dict[str, FloatArray]]) -> list[str]:
     header = " | ".join(["", *COLUMNS, *(f"*{name}*" for name in EXTRA), "*true MSE*"])
     lines = [f"|{header} |", "|---" * (len(COLUMNS) + len(EXTRA) + 2) + "|"]
     for name in PAPER:
-        if name in found:
+        if "true" in found.get(name, {}):
             columns = dict(found[name])
             lines += row(name, columns.pop("true"), columns)
     return lines
@@ -223,7 +251,9 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--raw", type=Path, required=True, help="JSON lines; a rerun goes on.")
-    parser.add_argument("--skip", nargs="*", default=[], choices=COLUMNS, help="Costly columns.")
+    every = ("true", "training MSE", "5-fold CV", "K", "K*", "L", *COLUMNS[:6])
+    parser.add_argument("--columns", nargs="*", default=every, choices=every)
+    parser.add_argument("--minutes", type=float, default=np.inf, help="Begin no cell later.")
     parser.add_argument("--rows", nargs="*", default=list(PAPER), choices=PAPER, help="Data sets.")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     arguments = parser.parse_args()

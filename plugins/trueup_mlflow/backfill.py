@@ -99,8 +99,8 @@ def backfill(
     A metric that has a point at the step already is left as it is, so a second backfill changes
     nothing and a vanilla value that the user logged stays theirs. Metrics of other rows under the
     same key are never mixed: such a table is skipped, and the reason names both fingerprints. Runs
-    that have not ended are skipped. The table and the figure of the levels of fields are those of
-    the last step that was filled.
+    that have not ended are skipped. The figure of the levels of fields is that of the last step
+    that was filled; each step but 0 has a table of its own.
     """
     client = MlflowClient() if client is None else client
     runs = [client.get_run(run_id) for run_id in run_ids]
@@ -188,7 +188,7 @@ def _log_missing(
         return replace(pending, status="present")
     writer = RunWriter(pending.run_id, client)
     if writer.log(replace(items, metrics=missing), _point(call)):
-        log_fields(evaluation, items.key, writer)
+        log_fields(evaluation, items.key, writer, call.place.step or None)
         return replace(pending, status="logged")
     return replace(pending, reason="writing failed")
 

@@ -26,7 +26,7 @@ def worst_cells(
     Parameters
     ----------
     fields : mapping of str to FieldCalibration
-        Fields whose levels were tested.
+        The fields.
     n_cells : int, default 12
         Levels drawn of each field.
     n_fields : int, default 6
@@ -42,14 +42,11 @@ def worst_cells(
     Raises
     ------
     InvalidInputError
-        If no field has tested levels.
+        If there is no field.
     """
-    drawn = [(name, cal, cal.cells) for name, cal in fields.items() if cal.cells is not None]
+    drawn = [(name, cal, cal.cells) for name, cal in fields.items()][:n_fields]
     if not drawn:
-        raise InvalidInputError(
-            "fields must hold a field whose levels were tested; got none. Measure without weights."
-        )
-    drawn = drawn[:n_fields]
+        raise InvalidInputError("fields must hold at least one field; got none. Name the fields.")
     rows = [min(n_cells, len(cells.level)) for _, _, cells in drawn]
     figure = Figure(
         figsize=(7.0, 0.24 * sum(rows) + 1.1 * len(rows)), layout="constrained", dpi=_DPI

@@ -261,7 +261,7 @@ def _skipped_cells(evaluation: Evaluation, key: str) -> dict[str, str]:
     ]
     if not missing:
         return {}
-    return {cells_key(key): f"levels are tested on rows of weight 1 only: {', '.join(missing)}"}
+    return {cells_key(key): f"sums over levels do not test them: {', '.join(missing)}"}
 
 
 def _finite(

@@ -81,7 +81,7 @@ def log_evaluation(
     ``trueup.split``, ``trueup.fingerprint.K`` and ``trueup.version``. With fields it also gains
     ``field_ece_<field>``, ``field_rce_<field>`` and ``field_floor_<field>``, the table of all
     levels ``trueup/fields_<K>.parquet`` and a figure of the worst, ``trueup/fields_<K>.png``, both
-    of the latest call; with weights ``trueup.skipped.fields_<K>`` in place of the two files. No
+    of the latest call; with a step its table stays as ``trueup/fields_<K>_step<step>.parquet``. No
     other failure than an invalid argument ends the user's run.
     """
     signature(trueup.evaluate).bind(y_true, y_pred, **options)  # an unknown keyword
@@ -97,7 +97,7 @@ def log_evaluation(
     items = evaluation_items(evaluation, prefix=prefix)
     model_id = model_id or mlflow.get_active_model_id()
     writer.log(items, Point(step=step or 0, model_id=model_id, dataset=dataset))
-    log_fields(evaluation, items.key, writer)
+    log_fields(evaluation, items.key, writer, step)
     if figures and evaluation.spec.n_classes == 2:
         writer.log_figure(
             lambda: _reliability(y_true, y_pred, options),

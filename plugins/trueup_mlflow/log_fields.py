@@ -15,33 +15,38 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def log_fields(evaluation: Evaluation, key: str, writer: RunWriter) -> bool:
+def log_fields(
+    evaluation: Evaluation, key: str, writer: RunWriter, step: int | None = None
+) -> bool:
     """Write ``trueup/fields_<K>.parquet`` and ``trueup/fields_<K>.png``; True if nothing failed.
 
-    Nothing is written for fields whose levels were not tested, which is so with weights. A second
-    call with the same ``K`` replaces both files.
+    Both are those of the latest call. With a step its table is kept as
+    ``trueup/fields_<K>_step<step>.parquet`` too. Nothing is written for fields that were summed
+    over their levels, which are not tested.
     """
     fields = {
         name: measured
         for name, measured in evaluation.fields.items()
-        if isinstance(measured, FieldCalibration) and measured.cells is not None
+        if isinstance(measured, FieldCalibration)
     }
     if not fields:
         return True
     skip_key = cells_key(key)
-    table = writer.log_table(lambda: cells_table(fields), table_file("fields", key), skip_key)
+    stems = [key] if step is None else [key, f"{key}_step{step}"]
+    tables = [
+        writer.log_table(lambda: cells_table(fields), table_file("fields", stem), skip_key)
+        for stem in stems
+    ]
     figure = writer.log_figure(lambda: _draw(fields), figure_file("fields", key), skip_key)
-    return table and figure
+    return all(tables) and figure
 
 
 def cells_table(fields: Mapping[str, FieldCalibration]) -> pa.Table:
     """Return one row for each field and level: ``field`` and the columns of ``FieldCells``."""
     tables = []
     for name, measured in fields.items():
-        if measured.cells is not None:
-            columns = measured.cells.to_columns()
-            names = pa.array([name] * len(measured.cells.level), pa.string())
-            tables.append(pa.table({"field": names, **columns}))
+        names = pa.array([name] * len(measured.cells.level), pa.string())
+        tables.append(pa.table({"field": names, **measured.cells.to_columns()}))
     return pa.concat_tables(tables)
 
 

@@ -38,7 +38,7 @@ from trueup_mlflow.monitor_items import (
 )
 from trueup_mlflow.monitor_report import Coverage, render_report
 from trueup_mlflow.monitor_store import PREDICTION, ROW_ID, MonitorStore, records_of
-from trueup_mlflow.monitor_tables import digest_of, late_labels, read_table, row_ids
+from trueup_mlflow.monitor_tables import digest_of, is_spark_frame, late_labels, read_table, row_ids
 from trueup_mlflow.registered_model import LoadedModel, resolve
 
 __all__ = ["compare", "estimate", "init", "realize", "records", "report", "status"]
@@ -58,7 +58,7 @@ def init(
     ----------
     model_uri : str
         ``models:/NAME/VERSION`` or ``models:/NAME@ALIAS``.
-    reference : data frame or path of a parquet or CSV file
+    reference : data frame (pandas, Spark) or path of a parquet or CSV file
         Labelled rows.
     target : str
         Column of the labels.
@@ -79,7 +79,7 @@ def init(
     """
     client = MlflowClient()
     version = resolve(model_uri, client)
-    table = read_table(reference)
+    table = read_table(reference, row_id=row_id)
     schema = describe_reference(table, target, row_id)
     check = train_check(LoadedModel.load(version.uri), table, schema, reference_is)
     uri = register_check(check, version, client)
@@ -94,7 +94,7 @@ def estimate(model_uri: str, batch: Any, *, at: str | datetime | None = None) ->
     ----------
     model_uri : str
         ``models:/NAME/VERSION`` or ``models:/NAME@ALIAS``; an alias is followed to its version.
-    batch : data frame or path of a parquet or CSV file
+    batch : data frame (pandas, Spark) or path of a parquet or CSV file
         Rows without labels: the features, and the row id if ``init`` was given one.
     at : str or datetime, optional
         Time of the batch, UTC if it has no zone; now by default.
@@ -112,10 +112,11 @@ def estimate(model_uri: str, batch: Any, *, at: str | datetime | None = None) ->
     client = MlflowClient()
     version = resolve(model_uri, client)
     check = load_check(version)
-    table = read_table(batch)
+    row_id = check.schema.row_id
+    table = read_table(batch, columns=(*check.schema.features, row_id), row_id=row_id)
     features = check.schema.features_of(table)
     prediction = LoadedModel.load(version.uri).predict(features, binary=check.schema.binary)
-    ids = row_ids(table, check.schema.row_id)
+    ids = row_ids(table, row_id)
     digest = digest_of(features, prediction, ids)
     result = check.consensus.estimate(features, prediction)
     store = MonitorStore(version, client)
@@ -130,10 +131,13 @@ def estimate(model_uri: str, batch: Any, *, at: str | datetime | None = None) ->
         estimate=result.to_dict(),
         moved=check.schema.moved(features),
     )
+    one_step = check.one_step.estimate(features, prediction).mse
+    record, metrics = store.claim(record, estimate_metrics(result, one_step))
+    if record.logged:
+        return result
     store.keep_predictions(digest, ids, pd.Series(prediction))
     store.write(record)
-    one_step = check.one_step.estimate(features, prediction).mse
-    store.log(record, estimate_metrics(result, one_step))
+    store.log(record, metrics)
     store.write(record.mark(logged=True))
     return result
 
@@ -147,7 +151,7 @@ def compare(
     ----------
     champion, challenger : str
         As ``model_uri`` in :func:`estimate`.
-    batch : data frame or path of a parquet or CSV file
+    batch : data frame (pandas, Spark) or path of a parquet or CSV file
         Rows with the features of both.
     at : str or datetime, optional
         Time of the batch; now by default.
@@ -169,7 +173,8 @@ def compare(
             f"challenger must be another version than the champion; got {first!r} twice. "
             "Check the aliases."
         )
-    table, moment = read_table(batch), datetime.now(UTC) if at is None else at
+    table = batch if is_spark_frame(batch) else read_table(batch)
+    moment = datetime.now(UTC) if at is None else at
     on_batch = [estimate(uri, table, at=moment) for uri in (first, second)]
     return decide(on_batch[0], on_batch[1], records(first), records(second))
 
@@ -181,7 +186,7 @@ def realize(model_uri: str, labelled: Any) -> Coverage:
     ----------
     model_uri : str
         As in :func:`estimate`.
-    labelled : data frame or path of a parquet or CSV file
+    labelled : data frame (pandas, Spark) or path of a parquet or CSV file
         Row id and target of rows of any number of batches.
 
     Returns
@@ -197,7 +202,10 @@ def realize(model_uri: str, labelled: Any) -> Coverage:
     client = MlflowClient()
     version = resolve(model_uri, client)
     schema = load_check(version).schema
-    labels = late_labels(read_table(labelled), schema.row_id, schema.target)
+    columns = (schema.row_id, schema.target)
+    labels = late_labels(
+        read_table(labelled, columns=columns, row_id=schema.row_id), schema.row_id, schema.target
+    )
     store = MonitorStore(version, client)
     for record in store.records():
         if record.realized is not None or not record.logged:

@@ -18,6 +18,7 @@ CHECKED_URI_TAG = "trueup.checks_model_uri"
 VERSION_OF_MODEL_TAG = "trueup.model_version"
 MODEL_TAG = "trueup.model"
 BATCH_TAG = "trueup.batch."
+CLAIM_PARAM = "trueup.claim."
 
 ESTIMATED = "estimated_mse"
 ONE_STEP = "estimated_mse_one_step"

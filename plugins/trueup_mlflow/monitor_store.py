@@ -1,14 +1,17 @@
 """The monitor run of a model version: its batches, exactly once, in the order that survives a kill.
 
-Predictions first, then a tag that fixes step and time of the batch, then all metrics in one
-request, then the tag again, marked as logged. A process that dies in between leaves a batch that
-the next call completes with the same step and time.
+First a parameter that fixes step, time and values of the batch: MLflow lets a parameter be written
+once, so that of several processes with the same batch one decides and all log the very same points,
+which the store keeps once. Then predictions, a tag with the estimate, all metrics in one request,
+and the tag again, marked as logged. A process that dies in between leaves a batch that the next
+call completes with the same step, time and values.
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import mlflow
@@ -21,6 +24,7 @@ from trueup import __version__
 from trueup_mlflow.items import ROLE_TAG, VERSION_TAG
 from trueup_mlflow.monitor_items import (
     BATCH_TAG,
+    CLAIM_PARAM,
     ESTIMATED,
     MODEL_TAG,
     MONITOR_ROLE,
@@ -88,6 +92,24 @@ class MonitorStore:
         """Return the batches in the order of their time."""
         return records_of(self.run())
 
+    def claim(
+        self, record: BatchRecord, metrics: dict[str, float]
+    ) -> tuple[BatchRecord, dict[str, float]]:
+        """Return the record and the metrics that the first process to claim the batch gave it."""
+        run_id, key = self.run().info.run_id, CLAIM_PARAM + record.digest
+        ours = {"step": record.step, "timestamp": record.timestamp, "metrics": metrics}
+        refusal = None
+        try:
+            self._client.log_param(run_id, key, json.dumps(ours))
+        except MlflowException as failure:  # another process was faster, or the store failed
+            refusal = failure
+        run = self._client.get_run(run_id)
+        if key not in run.data.params:
+            raise refusal or MlflowException(f"the claim of batch {record.digest} was lost")
+        kept = json.loads(run.data.params[key])
+        latest = {one.digest: one for one in records_of(run)}.get(record.digest, record)
+        return latest.mark(step=kept["step"], timestamp=kept["timestamp"]), kept["metrics"]
+
     def keep_predictions(self, digest: str, row_ids: pd.Series, prediction: pd.Series) -> None:
         """Store row id and prediction of each row."""
         table = pd.DataFrame({ROW_ID: row_ids.to_numpy(), PREDICTION: prediction.to_numpy()})
@@ -110,7 +132,8 @@ class MonitorStore:
     def write(self, record: BatchRecord) -> None:
         """Set the tag of a batch."""
         value = json.dumps(record.to_json())
-        self._client.set_tag(self.run().info.run_id, BATCH_TAG + record.digest, value)
+        run_id = self.run().info.run_id
+        _twice(lambda: self._client.set_tag(run_id, BATCH_TAG + record.digest, value))
 
     def log(self, record: BatchRecord, metrics: dict[str, float]) -> None:
         """Log the metrics of a batch to the run and to the model, unless they are there."""
@@ -124,7 +147,15 @@ class MonitorStore:
             Metric(name, value, record.timestamp, record.step, model_id=model_id, run_id=run_id)
             for name, value in metrics.items()
         ]
-        self._client.log_batch(run_id, metrics=points)
+        _twice(lambda: self._client.log_batch(run_id, metrics=points))
+
+
+def _twice(write: Callable[[], object]) -> None:
+    """Write again what two processes wrote in the same instant: the store refuses one of them."""
+    try:
+        write()
+    except MlflowException:
+        write()
 
 
 def records_of(run: Run) -> list[BatchRecord]:

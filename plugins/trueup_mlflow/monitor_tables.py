@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pyarrow import timestamp
+from pyarrow.compute import local_timestamp
+from pyarrow.types import is_timestamp
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow.monitor_store import ROW_ID
 
 
-def read_table(source: Any) -> pd.DataFrame:
-    """Return a data frame as it is, or read a parquet or CSV file.
+def read_table(
+    source: Any, *, columns: Sequence[str | None] = (), row_id: str | None = None
+) -> pd.DataFrame:
+    """Return a data frame as it is, collect one of Spark, or read a parquet or CSV file.
+
+    Of a Spark data frame only ``columns`` are collected, or all if none are named, in the order of
+    ``row_id``: Spark gives rows in any order, and the same batch must be the same.
 
     Raises
     ------
     InvalidInputError
-        If the file is of another kind or cannot be read.
+        If the file is of another kind or cannot be read, or a Spark data frame has no row id.
     """
     if isinstance(source, pd.DataFrame):
         return source
+    if is_spark_frame(source):
+        return _collected(source, columns, row_id)
     path = Path(source)
     if path.suffix not in (".parquet", ".csv", ".gz"):
         raise InvalidInputError(
@@ -34,6 +45,33 @@ def read_table(source: Any) -> pd.DataFrame:
         raise InvalidInputError(
             f"file must be readable; got {str(path)!r}: {failure}. Check the path."
         ) from failure
+
+
+def is_spark_frame(source: Any) -> bool:
+    """Return whether the source is a data frame of Spark, which is not imported for that."""
+    return not isinstance(source, str | Path) and hasattr(source, "mapInArrow")
+
+
+def _collected(frame: Any, columns: Sequence[str | None], row_id: str | None) -> pd.DataFrame:
+    if row_id is None or row_id not in frame.columns:
+        raise InvalidInputError(
+            f"row_id must be a column of a Spark data frame, whose rows have no order; got "
+            f"{row_id!r}. Give init a row id, or collect the rows of each period or chunk first."
+        )
+    names = [name for name in frame.columns if name in columns or not columns]
+    quoted = ["`" + name.replace("`", "``") + "`" for name in names]
+    table = frame.select(*quoted).toArrow().sort_by(row_id)
+    zone = frame.sparkSession.conf.get("spark.sql.session.timeZone")
+    local = [_local_time(column, zone) for column in table.columns]
+    rows: pd.DataFrame = table.from_arrays(local, names=names).to_pandas()
+    return rows
+
+
+def _local_time(column: Any, zone: str) -> Any:
+    """Return instants as the times that Spark shows; a file would hold these."""
+    if not is_timestamp(column.type) or column.type.tz is None:
+        return column
+    return local_timestamp(column.cast(timestamp(column.type.unit, tz=zone)))
 
 
 def row_ids(table: pd.DataFrame, column: str | None) -> pd.Series:

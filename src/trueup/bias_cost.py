@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from trueup.calibrated import evaluate
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.inputs import read_rows
 from trueup.losses import FloatArray, Loss
+from trueup.magnitude import scaled
 from trueup.rows import Rows
 
 _MEAN_OF: dict[str, Callable[[FloatArray], FloatArray]] = {
@@ -178,7 +179,7 @@ def bias_test(
     rows = _read_one_bias(
         y_true, y_pred, loss=loss, y_logit=y_logit, labels=labels, sample_weight=sample_weight
     )
-    residual = rows.y_true - _MEAN_OF[rows.loss.task](rows.margin)
+    residual = scaled(rows.y_true - _MEAN_OF[rows.loss.task](rows.margin))
     weight = np.ones(len(residual)) if rows.weight is None else rows.weight
     n = int(np.count_nonzero(weight))
     if n < 2:
@@ -199,7 +200,7 @@ def _read_one_bias(y_true: Any, y_pred: Any, **arguments: Any) -> Rows:
             f"y_pred must have one bias term; got {rows.margin.shape[1]} columns. "
             "Look at one class against the others."
         )
-    return rows
+    return rows if rows.weight is None else replace(rows, weight=scaled(rows.weight))
 
 
 def _check_options(confidence_level: float, n_resamples: int) -> None:

@@ -15,6 +15,7 @@ from trueup.evaluation import Evaluation
 from trueup.fields import FieldCalibration, field_calibration
 from trueup.inputs import read_rows, require_fields
 from trueup.losses import Loss
+from trueup.magnitude import scaled
 from trueup.row_hash import rows_fingerprint, timed_ids
 from trueup.rows import Rows
 from trueup.scoring import Sample, score
@@ -230,12 +231,13 @@ def _is_one_column(predictions: Any) -> bool:
 def _sample(rows: Rows, split: Split) -> Sample:
     groups = split.groups(rows.row_id, rows.times)
     n_groups = split.n_groups or int(groups.max()) + 1
+    weight = None if rows.weight is None else scaled(rows.weight)
     return Sample(
         loss=rows.loss,
         y_true=rows.y_true,
         margin=rows.margin,
-        weight=rows.weight,
-        squared_weight=None if rows.weight is None else rows.weight**2,
+        weight=weight,
+        squared_weight=None if weight is None else weight**2,
         group=groups,
         row_counts=np.bincount(groups, minlength=n_groups),
         support=rows.support(groups, n_groups),

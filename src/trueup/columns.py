@@ -85,7 +85,8 @@ def read_weight(sample_weight: Any, n: int, *, may_be_zero: bool = False) -> Flo
     """Return weights of shape (n,), checked to be finite, not negative and not all zero."""
     if sample_weight is None:
         return None
-    weight = floats(column(sample_weight, "sample_weight"), "sample_weight")
+    values = floats(column(sample_weight, "sample_weight"), "sample_weight")
+    weight = np.ascontiguousarray(values)  # products with strided weights round otherwise
     if len(weight) != n:
         raise InvalidInputError(
             f"sample_weight must have shape ({n},); got {weight.shape}. "

@@ -19,7 +19,7 @@ class UndefinedMetricError(TrueupError, ValueError):
 
 
 class InexactSummaryError(UndefinedMetricError):
-    """The rows of a summary lie too far out for a bias term as large as theirs."""
+    """The sums of a summary can't stand for its rows, which lie too far out for that."""
 
 
 class NotFittedError(TrueupError, AttributeError):

@@ -180,15 +180,39 @@ class Cells:
         return self.sums(self.weight**2 * self.y_proba * (1.0 - self.y_proba))
 
     @cached_property
+    def pair_share(self) -> FloatArray:
+        """Factor of each cell's pairs of rows in the mean squared bias; 0 for cells of one row."""
+        spare = self.total - self.sums(self.weight**2) / self.total
+        several = spare > 1e-9 * self.total
+        rows = float(self.total[several].sum())
+        return np.divide(1.0 / max(rows, 1e-300), spare, np.zeros_like(spare), where=several)
+
+    @cached_property
     def is_weighted(self) -> bool:
         """Whether some weight differs from 1."""
         return bool((self.weight != 1.0).any())
 
+    @cached_property
+    def smallest_weight(self) -> FloatArray:
+        """Smallest weight of each cell."""
+        smallest = np.full(len(self.levels.names), np.inf)
+        np.minimum.at(smallest, self.levels.codes, self.weight)
+        return smallest
+
+    @cached_property
+    def spread(self) -> FloatArray:
+        """Squared coefficient of variation of the weights of each cell; 0 where all are equal."""
+        return self.sums(self.weight**2) * self.count / self.total**2 - 1.0
+
     def keep(self, min_count: int) -> Cells:
         """Return the cells of positive weight that have at least ``min_count`` rows."""
         kept = (self.count >= min_count) & (self.total > 0.0)
-        if kept.all():
-            return self
-        rows = kept[self.levels.codes]
+        return self if kept.all() else self._rows(kept[self.levels.codes])
+
+    def positive_weight(self) -> Cells:
+        """Return the rows of positive weight; each cell must have one."""
+        return self._rows(self.weight > 0.0)
+
+    def _rows(self, rows: NDArray[np.bool_]) -> Cells:
         levels = _occurring(self.levels.codes[rows], list(self.levels.names))
         return Cells(levels, self.y_true[rows], self.y_proba[rows], self.weight[rows])

@@ -14,6 +14,7 @@ from trueup.errors import InvalidInputError
 from trueup.field_cells import Cells
 from trueup.field_distribution import mean_absolute_deviation
 from trueup.losses import FloatArray
+from trueup.magnitude import LARGEST, SMALLEST
 
 _CONFIDENCE = 0.95
 _MOST_DRAWS, _FEWEST_DRAWS, _ROWS_DRAWN = 200, 40, 20_000_000
@@ -70,11 +71,18 @@ def squared_error(cells: Cells, y_true: FloatArray | None = None) -> float:
     """
     residual = cells.weight * ((cells.y_true if y_true is None else y_true) - cells.y_proba)
     pairs = cells.sums(residual) ** 2 - cells.sums(residual**2)
-    spare = cells.total - cells.sums(cells.weight**2) / cells.total
-    several = spare > 1e-9 * cells.total
-    if not several.any():
-        return 0.0
-    return float((pairs[several] / spare[several]).sum() / cells.total[several].sum())
+    return float(cells.pair_share @ pairs)
+
+
+def squared_error_slope(cells: Cells, y_proba: FloatArray) -> FloatArray:
+    """Return by how much a label moves ``squared_error(y_proba) - squared_error(cells)``, (n,).
+
+    Given both predictions the change is linear in the labels, so its standard error follows from
+    the rows' residuals without resampling.
+    """
+    moved = cells.weight * (y_proba - cells.y_proba)
+    others = cells.sums(moved)[cells.levels.codes] - moved
+    return -2.0 * cells.weight * others * cells.pair_share[cells.levels.codes]
 
 
 def measure_noise(cells: Cells, epsilon: float, random_state: int) -> Noise:
@@ -161,8 +169,13 @@ def _mean_over_rows(cells: Cells, values: FloatArray) -> float:
 
 
 def check_epsilon(epsilon: float) -> None:
-    """Refuse an epsilon of the Field-RCE that is not positive."""
+    """Refuse an epsilon of the Field-RCE that is not positive, or leaves no finite error."""
     if not epsilon > 0.0:
         raise InvalidInputError(
             f"epsilon must be positive; got {epsilon!r}. The paper's setting is 0.01."
+        )
+    if not SMALLEST <= epsilon <= LARGEST:  # beyond, float64 can't hold the error
+        raise InvalidInputError(
+            f"epsilon must be between {SMALLEST} and {LARGEST}; got {epsilon!r}. "
+            "The paper's setting is 0.01."
         )

@@ -27,7 +27,7 @@ class FieldCells:
     n : int array
         Rows.
     observed, predicted : float array
-        Rate of positive labels and mean probability.
+        Rate of positive labels and mean probability, weighted where weights were given.
     difference : float array
         Observed minus predicted: positive = predictions too low.
     p_value : float array
@@ -39,7 +39,8 @@ class FieldCells:
         Shift of the log-odds that the cell asks for, shrunk towards 0 by empirical Bayes.
     low, high : float array
         Interval of ``difference``: Clopper-Pearson, at the level 1 - 0.05 R / k for R
-        discoveries among k cells, so that it holds for cells that were selected for being off.
+        discoveries among k cells, so that it holds for cells that were selected for being off. With
+        weights, of Kish's effective number of rows.
     """
 
     level: NDArray[np.str_]
@@ -64,16 +65,16 @@ class FieldCells:
 
 
 def measure_cells(cells: Cells) -> FieldCells:
-    """Test and measure each cell; weights of 1.
+    """Test and measure each cell.
 
     References
     ----------
     Benjamini and Hochberg (1995) for the false discovery rate, Benjamini and Yekutieli (2005) for
-    intervals of selected parameters.
+    intervals of selected parameters, Korn and Graubard (1998) for those with weights.
     """
     p_value = two_sided_p_values(cells)
     q_value = np.asarray(false_discovery_control(p_value, method="bh"))
-    observed, predicted = cells.label_sum / cells.count, cells.proba_sum / cells.count
+    observed, predicted = cells.label_sum / cells.total, cells.proba_sum / cells.total
     share = max(1, int((q_value <= FALSE_DISCOVERY_RATE).sum())) / len(p_value)
     low, high = _clopper_pearson(cells, FALSE_DISCOVERY_RATE * share)
     gap = np.abs(cells.label_sum - cells.proba_sum)
@@ -97,19 +98,24 @@ def shrunk_offsets(cells: Cells) -> FloatArray:
 
     Notes
     -----
-    To first order the sum of residuals of a cell is ``v * offset`` plus noise of variance v, with
-    v = sum p (1 - p). The offsets' variance over cells that fits the squares of these sums is
-    ``sum(s^2 - v) / sum(v^2)``, or 0.
+    To first order the sum of residuals of a cell is ``m * offset`` plus noise of variance v, with
+    m = sum w p (1 - p) and v = sum w^2 p (1 - p). The offsets' variance over cells that fits the
+    squares of these sums is ``sum(s^2 - v) / sum(m^2)``, or 0.
     """
     s, v = cells.label_sum - cells.proba_sum, cells.variance
+    m = cells.sums(cells.weight * cells.y_proba * (1.0 - cells.y_proba))
     spread = float((s**2 - v).sum())
     if spread <= 0.0:
         return np.zeros_like(s)
-    return np.asarray(s / (v + float((v**2).sum()) / spread))
+    noise = v * float((m**2).sum()) / spread
+    return np.divide(s * m, m**2 + noise, out=np.zeros_like(s), where=m > 0.0)
 
 
 def _clopper_pearson(cells: Cells, alpha: float) -> tuple[FloatArray, FloatArray]:
-    hits, misses = cells.label_sum, cells.count - cells.label_sum
-    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), misses + 1, 0.5 * alpha), 0.0)
-    high = np.where(misses > 0, betaincinv(hits + 1, np.maximum(misses, 1), 1 - 0.5 * alpha), 1.0)
-    return low, high
+    effective = cells.count / (1.0 + np.maximum(cells.spread, 0.0))
+    hits = effective * np.clip(cells.label_sum / cells.total, 0.0, 1.0)
+    misses = effective - hits
+    any_hit, any_miss = hits > 1e-9 * effective, misses > 1e-9 * effective
+    low = betaincinv(np.where(any_hit, hits, 1.0), misses + 1.0, 0.5 * alpha)
+    high = betaincinv(hits + 1.0, np.where(any_miss, misses, 1.0), 1.0 - 0.5 * alpha)
+    return np.where(any_hit, low, 0.0), np.where(any_miss, high, 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ from trueup.field_noise import absolute_error, check_epsilon, measure_noise, rel
 from trueup.field_worst import FieldCells, measure_cells
 from trueup.inputs import read_binary_labels, read_probabilities, read_weight
 from trueup.losses import FloatArray
+from trueup.magnitude import scaled
 from trueup.plain_columns import sums_by_bin, sums_by_code
 
 _BLOCK = 16_384
@@ -39,12 +40,12 @@ class FieldCalibration:
         95% interval of ``debiased``; None where each level has one row.
     n_levels : int
         Number of levels, a missing value counted as one.
-    n_discoveries : int or None
-        Levels that are off by more than chance at a false discovery rate of 5%; None with weights.
+    n_discoveries : int
+        Levels that are off by more than chance at a false discovery rate of 5%.
     epsilon : float
         The epsilon of ``rce``.
-    cells : FieldCells or None
-        Each level, the most surprising first; None with weights.
+    cells : FieldCells
+        Each level, the most surprising first.
     """
 
     ece: float
@@ -59,15 +60,14 @@ class FieldCalibration:
     debiased_low: float | None
     debiased_high: float | None
     n_levels: int
-    n_discoveries: int | None
+    n_discoveries: int
     epsilon: float
-    cells: FieldCells | None = field(default=None, repr=False, compare=False)
+    cells: FieldCells = field(repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, without the cells."""
-        plain = asdict(replace(self, cells=None))
-        del plain["cells"]
-        return plain
+        names = [part.name for part in fields(self) if part.name != "cells"]
+        return {name: getattr(self, name) for name in names}
 
 
 def field_calibration(
@@ -95,7 +95,7 @@ def field_calibration(
     n_quantiles : int, default 20
         Number of quantile bins of a field of fractional numbers.
     sample_weight : array-like of shape (n,), optional
-        Weights. With them the floor is simulated, and cells are not tested.
+        Weights. With them the floor is simulated.
     name : str
         Name of the field, for messages.
     random_state : int, default 0
@@ -121,7 +121,7 @@ def field_calibration(
     cells = _collect(y_true, y_proba, read_levels(field, name, n_quantiles), sample_weight, name)
     cells = cells.keep(min_count=0)
     noise = measure_noise(cells, epsilon, random_state)
-    worst = None if cells.is_weighted else measure_cells(cells)
+    worst = measure_cells(cells)
     return FieldCalibration(
         ece=absolute_error(cells),
         rce=relative_error(cells, epsilon),
@@ -135,7 +135,7 @@ def field_calibration(
         debiased_low=noise.debiased_interval[0],
         debiased_high=noise.debiased_interval[1],
         n_levels=len(cells.levels.names),
-        n_discoveries=None if worst is None else worst.n_discoveries,
+        n_discoveries=worst.n_discoveries,
         epsilon=epsilon,
         cells=worst,
     )
@@ -245,7 +245,7 @@ def _bin_sums(
 ) -> FloatArray:
     label, proba = read_binary_labels(y_true), read_probabilities(y_proba)
     _require_rows(len(label), (("y_proba", len(proba)),))
-    weight = read_weight(sample_weight, len(label))
+    weight = _read_scaled_weight(sample_weight, len(label))
     if strategy == "quantile":
         inner = np.quantile(proba, inner)
     sums = np.zeros((len(inner) + 1, 6))
@@ -274,7 +274,7 @@ def _collect(y_true: Any, y_proba: Any, levels: Levels, sample_weight: Any, name
     label, proba = read_binary_labels(y_true), read_probabilities(y_proba)
     n = len(label)
     _require_rows(n, (("y_proba", len(proba)), (name, len(levels.codes))))
-    weight = read_weight(sample_weight, n)
+    weight = _read_scaled_weight(sample_weight, n)
     return Cells(levels, label, proba, np.ones(n) if weight is None else weight)
 
 
@@ -284,8 +284,13 @@ def _cell_sums(y_true: Any, y_proba: Any, levels: Levels, sample_weight: Any) ->
     n = len(label)
     _require_rows(n, (("y_proba", len(proba)), ("field", len(levels.codes))))
     sums = np.zeros((len(levels.names), 6))
-    engine(n).add_cells(levels.codes, label, proba, read_weight(sample_weight, n), sums)
+    engine(n).add_cells(levels.codes, label, proba, _read_scaled_weight(sample_weight, n), sums)
     return sums
+
+
+def _read_scaled_weight(sample_weight: Any, n: int) -> FloatArray | None:
+    weight = read_weight(sample_weight, n)
+    return None if weight is None else scaled(weight)
 
 
 def _require_rows(n: int, sizes: tuple[tuple[str, int], ...]) -> None:

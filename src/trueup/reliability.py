@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from trueup.errors import InvalidInputError
 from trueup.inputs import read_binary_labels, read_probabilities, read_weight
 from trueup.losses import FloatArray
+from trueup.magnitude import scaled
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,8 @@ def reliability_curve(
     total = _sums(bins, weight, n_bins)
     kept = total > 0.0
     rate = _sums(bins, weight * label, n_bins)[kept] / total[kept]
-    effective = total[kept] ** 2 / _sums(bins, weight**2, n_bins)[kept]
+    relative = scaled(weight)
+    effective = _sums(bins, relative, n_bins)[kept] ** 2 / _sums(bins, relative**2, n_bins)[kept]
     low, high = _wilson(rate, effective, confidence_level)
     return ReliabilityCurve(
         mean_proba=_sums(bins, weight * proba, n_bins)[kept] / total[kept],

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from trueup.errors import UndefinedMetricError
 from trueup.evaluation import BiasTerm, Evaluation, EvaluationSpec, StandardErrors
 from trueup.losses import FloatArray, Loss
+from trueup.magnitude import exponent_of
 from trueup.splits import GroupArray, Part, Split
 
 if TYPE_CHECKING:
@@ -173,9 +174,12 @@ def _require_finite(result: Evaluation) -> None:
         "calibrated": result.calibrated,
         "vanilla_on_scored_rows": result.vanilla_on_scored_rows,
         "bias_term": result.bias_term,
+        "standard_errors.vanilla": result.standard_errors.vanilla,
+        "standard_errors.calibrated": result.standard_errors.calibrated,
     }
     for name, value in values.items():
-        if not np.isfinite(value).all():
+        undefined = name.startswith("standard_errors") and np.isnan(value)
+        if not np.isfinite(value).all() and not undefined:
             raise UndefinedMetricError(
                 f"{name} must be finite; got {value}: the predictions, targets or weights are too "
                 "large or too small to be squared. Rescale them."
@@ -192,10 +196,12 @@ def _standard_error(
     """Return the linearised standard error of a (weighted) mean; nan for a single row."""
     if n < 2:
         return float("nan")
-    squares = (values - _mean(values, weight)) ** 2
+    deviation = values - _mean(values, weight)
+    exponent = exponent_of(deviation)
+    squares = np.ldexp(deviation, -exponent) ** 2
     total = len(values) if weight is None else float(weight.sum())
     variance = float(squares.sum() if squared_weight is None else squared_weight @ squares)
-    return float(np.sqrt(max(0.0, variance) * n / (n - 1)) / total)
+    return float(np.ldexp(np.sqrt(max(0.0, variance) * n / (n - 1)) / total, exponent))
 
 
 def _take(weight: FloatArray | None, mask: NDArray[np.bool_]) -> FloatArray | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trueup.errors import TrueupWarning
+from trueup_cli.wording import in_options
 
 if TYPE_CHECKING:
     from trueup_mlflow.backfill import Backfilled
@@ -41,7 +42,8 @@ def backfill(
     from trueup_mlflow.backfill import backfill as fill
 
     client = MlflowClient(tracking_uri)
-    with warnings.catch_warnings():
+    names = {"run_ids": "RUN_IDS", "experiment_names": "--experiment"}
+    with warnings.catch_warnings(), in_options(names):
         warnings.simplefilter("ignore", TrueupWarning)  # each reason is in the results
         results = fill(
             run_ids, experiment_names=experiments, filter_string=filter_string, client=client

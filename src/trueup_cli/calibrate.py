@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trueup_cli.failures import BadInput
+from trueup_cli.label_values import label_values
 from trueup_cli.wording import in_options
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ class _CalibratorName(click.Choice[str]):
 
 @click.command("calibrate")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--target", required=True, help="Column of the labels 0 and 1.")
-@click.option("--proba", required=True, help="Column of P(label 1).")
+@click.option("--target", required=True, help="Column of the labels.")
+@click.option("--label", "labels", multiple=True, help="The two classes, the positive one last.")
+@click.option("--proba", required=True, help="Column of P(positive class).")
 @click.option("--field", "fields", multiple=True, help="Column of a field; may be given again.")
 @click.option("--time", "time", default=None, help="Column that orders the rows.")
 @click.option(
@@ -74,13 +76,17 @@ def calibrate(file: Path, **options: Any) -> None:
 def _read(file: Path, options: dict[str, Any]) -> pd.DataFrame:
     import pandas as pd
 
+    from trueup.inputs import read_binary_labels
+
     read = pd.read_csv if file.suffix in (".csv", ".gz") else pd.read_parquet
     frame: pd.DataFrame = read(file)
     wanted = [options["target"], options["proba"], *options["fields"], options["time"]]
     for name in filter(None, wanted):
         if name not in frame.columns:
             raise BadInput(f"{name!r} must be a column of {file.name}; got {list(frame.columns)}.")
-    return frame
+    raw = frame[options["target"]]
+    labels = label_values(options["labels"], raw.to_numpy())
+    return frame.assign(**{options["target"]: read_binary_labels(raw, labels).astype(int)})
 
 
 def _fit(frame: pd.DataFrame, options: dict[str, Any]) -> None:

@@ -87,9 +87,11 @@ def _written(options: Mapping[str, Any]) -> dict[str, str]:
         "y_pred": _option(f"--{of_pred}", *options[of_pred]),
         "y_proba": _option(f"--{of_pred}", *options[of_pred]),
         "y_logit": _option("--logit", *options["logit"]),
+        "row_id": _option("--row-id", options["row_id"]),
         "times": _option("--time", options["times"]),
         "sample_weight": _option("--weight", options["sample_weight"]),
         "split": "--split",
+        "paths": "FILES",
     }
 
 

@@ -74,15 +74,18 @@ def test_floor_band_holds_the_error_of_a_perfect_model():
 
 
 @pytest.mark.slow
-def test_false_discoveries_and_selected_intervals_keep_their_rates():
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_false_discoveries_and_selected_intervals_keep_their_rates(weighted):
     level, right = design(100)
+    weight = np.random.default_rng(53).uniform(0.3, 2.0, len(right)) if weighted else None
     broken = level % 4 == 0
     y_proba = np.where(broken, np.minimum(0.95, 1.8 * right), right)
-    truth = np.bincount(level, weights=right - y_proba) / 100
+    share = np.ones(len(right)) if weight is None else weight
+    truth = np.bincount(level, share * (right - y_proba)) / np.bincount(level, share)
     rng, n_runs, false, missed, found = np.random.default_rng(47), 150, [], [], []
     for _ in range(n_runs):
         y_true = (rng.random(len(right)) < right).astype(int)
-        cells = field_calibration(y_true, y_proba, level).cells
+        cells = field_calibration(y_true, y_proba, level, sample_weight=weight).cells
         selected = cells.q_value <= 0.05
         own = cells.level[selected].astype(int)
         wrong = (cells.low[selected] > truth[own]) | (truth[own] > cells.high[selected])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 
@@ -211,6 +212,48 @@ def test_distribution_of_unequal_probabilities_is_poisson_binomial(size):
         assert found == pytest.approx(expected, rel=1e-8 if exact else 0.1, abs=1e-300)
 
 
+def every_weighted_tail(y_true, p, weight):
+    """Return twice the tail by going through all outcomes."""
+    outcomes = np.array(list(itertools.product([0.0, 1.0], repeat=len(p))))
+    mass, sums = np.where(outcomes, p, 1.0 - p).prod(axis=1), outcomes @ weight
+    own = weight @ y_true
+    tail = mass[sums >= own - 1e-9] if own > weight @ p else mass[sums <= own + 1e-9]
+    return min(1.0, 2.0 * tail.sum())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_tail_of_weighted_positives_is_near_that_of_all_outcomes(seed):
+    rng = np.random.default_rng(seed)
+    p, weight = rng.beta(1.0, 3.0, 14), rng.uniform(0.2, 3.0, 14)
+    y_true = (rng.random(14) < 0.5).astype(float)
+    found = two_sided_p_values(cells_of(np.zeros(14, dtype=int), y_true, p, weight))[0]
+    expected = every_weighted_tail(y_true, p, weight)
+    assert 0.9 * expected < found < (1.6 if expected > 1e-4 else 3.0) * expected
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 7])
+def test_tail_of_few_weighted_positives_is_exact(size):
+    rng = np.random.default_rng(size)
+    p, weight = rng.beta(1.0, 3.0, 5 * size), rng.uniform(0.2, 3.0, 5 * size)
+    y_true, code = (rng.random(5 * size) < 0.5).astype(float), np.arange(5 * size) % 5
+    found = two_sided_p_values(cells_of(code, y_true, p, weight))
+    for cell in range(5):
+        own = code == cell
+        expected = every_weighted_tail(y_true[own], p[own], weight[own])
+        assert found[cell] == pytest.approx(expected, rel=1e-10)
+
+
+def test_rows_of_weight_zero_change_no_cell():
+    weight = np.where(np.arange(N) % 5 == 0, 0.0, WEIGHT)
+    kept = weight > 0.0
+    with_zeros = field_calibration(LABEL, PROBA, SITE, sample_weight=weight).cells
+    without = field_calibration(
+        LABEL[kept], PROBA[kept], SITE[kept], sample_weight=weight[kept]
+    ).cells
+    for name in ("level", "observed", "predicted", "p_value", "offset"):
+        np.testing.assert_array_equal(getattr(with_zeros, name), getattr(without, name))
+
+
 @pytest.mark.parametrize("hits", [0, 1, 2, 5, 40])
 def test_tail_of_rare_events_is_right_to_five_percent(hits):
     p = np.random.default_rng(hits).beta(0.05, 20.0, 1000)
@@ -253,8 +296,8 @@ def test_weighted_floor_of_equal_weights_is_the_plain_one():
     doubled = field_calibration(LABEL, PROBA, SITE, sample_weight=np.full(N, 2.0))
     assert doubled.floor == pytest.approx(plain.floor, rel=0.05)
     assert doubled.debiased == pytest.approx(plain.debiased, rel=1e-10)
-    assert doubled.cells is None
-    assert doubled.n_discoveries is None
+    for name, column in doubled.cells.to_columns().items():
+        np.testing.assert_array_equal(column, plain.cells.to_columns()[name])
 
 
 def test_worst_cell_is_found_with_its_sign():
@@ -360,6 +403,16 @@ def test_codes_with_gaps_are_levels_like_any_integers():
     table, sorted_out = read_levels(codes, "site"), read_levels(codes.astype(str), "site")
     assert table.names == sorted_out.names == ("0", "3", "7", "9")
     assert table.codes.tolist() == sorted_out.codes.tolist()
+
+
+@pytest.mark.parametrize("n_bins", [1, 10, 15, 100])
+def test_prob_ece_equals_netcal(n_bins):
+    metrics = pytest.importorskip("netcal.metrics")
+    rng = np.random.default_rng(1)
+    proba = rng.beta(1.0, 3.0, 5_000)
+    label = (rng.random(5_000) < proba**1.2).astype(int)
+    found = expected_calibration_error(label, proba, n_bins=n_bins)
+    assert found == pytest.approx(metrics.ECE(n_bins).measure(proba, label), abs=1e-12)
 
 
 @pytest.mark.parametrize("n_bins", [1, 10, 15])

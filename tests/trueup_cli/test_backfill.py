@@ -55,15 +55,15 @@ def test_an_experiment_is_filled_and_what_is_skipped_has_its_reason(client):
     assert result.exit_code == 0, result.output
     entry = {entry["run_id"]: entry for entry in json.loads(result.stdout)}[run_id]
     assert entry["status"] == "skipped"
-    assert "split=InSample()" in entry["reason"]
+    assert "all labels are the same (0)" in entry["reason"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "run_ids or experiment_names must name what to backfill"),
+        ([], "RUN_IDS or --experiment must name what to backfill"),
         (["0" * 32], f"Run with id={'0' * 32} not found"),
-        (["--experiment", "nowhere"], "experiment_names must be names of experiments"),
+        (["--experiment", "nowhere"], "--experiment must be names of experiments"),
         (["--experiment", "tests", "--filter", "nonsense"], "Invalid"),
     ],
 )

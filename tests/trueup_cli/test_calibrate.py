@@ -124,4 +124,24 @@ def test_one_field_is_needed_where_the_network_reads_it_alone(predictions):
 def test_labels_other_than_0_and_1_are_named(predictions):
     result = run(predictions, "--target", "site", "--proba", "p", "--field", "site", "--compare")
     assert result.exit_code == 2
-    assert "--target 'site' must hold labels 0 and 1" in result.output
+    assert "--target 'site' must be 0 or 1; got" in result.output
+    assert "Pass --label NEGATIVE --label POSITIVE" in result.output
+
+
+@pytest.mark.parametrize(
+    "more", [("--calibrator", "platt"), ("--calibrator", "shift", "--compare")]
+)
+def test_named_and_boolean_labels_are_those_of_0_and_1(predictions, more):
+    frame = pd.read_parquet(predictions)
+    frame.assign(
+        named=frame["y"].map({0: "no", 1: "yes"}),
+        true=frame["y"] == 1,
+    ).to_parquet(predictions)
+    rest = ("--proba", "p", "--field", "site", *more)
+    expected = run(predictions, "--target", "y", *rest).output
+    named = run(predictions, "--target", "named", "--label", "no", "--label", "yes", *rest)
+    assert (named.exit_code, named.output) == (0, expected)
+    assert run(predictions, "--target", "true", *rest).output == expected
+    unnamed = run(predictions, "--target", "named", *rest)
+    assert unnamed.exit_code == 2
+    assert "or --label must name the classes" in unnamed.output

@@ -200,6 +200,7 @@ def test_table_shows_the_error_of_a_field_beside_that_of_a_perfect_model(preds):
             "--label must name two classes, the positive one last; got [1.0]. "
             "Pass --label NEGATIVE --label POSITIVE.",
         ),
+        (["--target", "click", "--proba", "p", "--row-id", "l"], "--row-id 'l' must be integers"),
         (["--target", "click", "--proba", "p", "--weight", "l"], "--weight 'l' must not be neg"),
         (
             ["--target", "one", "--proba", "p"],
@@ -232,7 +233,7 @@ def test_the_command_itself_prints_one_line_and_no_traceback(tmp_path):
     command += [str(tmp_path / "no.parquet"), "--target", "y", "--proba", "p"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 2
-    assert run.stderr.startswith("Error: paths must name files; got")
+    assert run.stderr.startswith("Error: FILES must name files; got")
     assert len(run.stderr.splitlines()) == 1
 
 

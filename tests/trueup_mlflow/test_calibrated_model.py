@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import mlflow
@@ -12,7 +14,13 @@ import xgboost
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from trueup.calibrators import CalibratedModel, FieldOffsetCalibrator, ShiftCalibrator
+from trueup.calibrators import (
+    CalibratedModel,
+    FieldOffsetCalibrator,
+    Guarded,
+    NeuralCalibrator,
+    ShiftCalibrator,
+)
 from trueup.errors import InvalidInputError
 from trueup_mlflow import log_calibrated_model
 
@@ -64,6 +72,33 @@ def test_pyfunc_predicts_like_the_calibrated_model_without_pickle(store, rows, b
     np.testing.assert_allclose(loaded.predict(frame[4000:]), expected, atol=1e-12)
     registered = mlflow.pyfunc.load_model("models:/shop/1")
     np.testing.assert_allclose(registered.predict(frame[4000:]), expected, atol=1e-12)
+
+
+def test_registered_model_predicts_in_a_fresh_process_without_pickle_and_torch(
+    store, rows, booster, tmp_path
+):
+    frame, y = rows
+    p = probabilities(booster, frame)
+    fields = {"site": frame["site"][2000:4000]}
+    calibrator = Guarded(NeuralCalibrator(epochs=1)).fit(p[2000:4000], y[2000:4000], fields=fields)
+    with mlflow.start_run():
+        base = mlflow.xgboost.log_model(booster, name="base", pip_requirements=["xgboost-cpu"])
+        log_calibrated_model(
+            base.model_uri, calibrator, fields=["site"], registered_model_name="fresh"
+        )
+    frame[4000:].to_parquet(tmp_path / "rows.parquet")
+    code = (
+        "import os, sys, mlflow, numpy, pandas\n"
+        "assert os.environ['MLFLOW_ALLOW_PICKLE_DESERIALIZATION'] == 'false'\n"
+        "model = mlflow.pyfunc.load_model('models:/fresh/1')\n"
+        f"proba = model.predict(pandas.read_parquet({str(tmp_path / 'rows.parquet')!r}))\n"
+        f"numpy.save({str(tmp_path / 'proba.npy')!r}, proba)\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    expected = calibrator.predict_proba(p[4000:], fields={"site": frame["site"][4000:]})[:, 1]
+    np.testing.assert_allclose(np.load(tmp_path / "proba.npy"), expected, atol=1e-12)
 
 
 def test_artifacts_are_code_json_and_npz(store, rows, booster):

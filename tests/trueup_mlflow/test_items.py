@@ -9,6 +9,7 @@ from scipy import stats
 
 import trueup
 from trueup.errors import InvalidInputError
+from trueup.summaries import LogLossSummary
 from trueup_mlflow.items import (
     evaluation_items,
     field_key,
@@ -17,6 +18,7 @@ from trueup_mlflow.items import (
     skipped_items,
     table_file,
 )
+from trueup_mlflow.log_fields import cells_table
 
 
 def binary_evaluation(**options):
@@ -47,10 +49,9 @@ def test_evaluation_items_are_exactly_the_contract():
 
 
 def test_names_of_fields_may_be_numbers():
-    evaluation = binary_evaluation(fields={3: np.arange(400) % 3}, sample_weight=np.full(400, 2.0))
-    items = evaluation_items(evaluation)
-    assert "field_ece_3" in items.metrics
-    assert items.skipped["fields_log_loss"].endswith(": 3")
+    evaluation = binary_evaluation(fields={3: np.arange(400) % 3})
+    assert "field_ece_3" in evaluation_items(evaluation).metrics
+    assert cells_table(evaluation.fields)["field"].to_pylist() == ["3"] * 3
 
 
 def test_twins_leave_the_vanilla_value_to_the_user():
@@ -105,14 +106,11 @@ def test_field_keys_hold_only_what_mlflow_accepts():
     assert len(field_key("rce", "x" * 300)) == 250
 
 
-def test_levels_that_were_not_tested_are_skipped_with_the_reason():
-    weights = np.arange(400) % 2 + 1.0
-    items = evaluation_items(
-        binary_evaluation(fields={"site": np.arange(400) % 3}, sample_weight=weights)
-    )
-    assert dict(items.skipped) == {
-        "fields_log_loss": "levels are tested on rows of weight 1 only: site"
-    }
+def test_levels_that_were_only_summed_are_skipped_with_the_reason():
+    summary = LogLossSummary()
+    summary.update(np.arange(400) % 2, np.full(400, 0.5), fields={"site": np.arange(400) % 3})
+    items = evaluation_items(summary.compute())
+    assert dict(items.skipped) == {"fields_log_loss": "sums over levels do not test them: site"}
     assert "field_floor_site" in items.metrics
 
 

@@ -36,15 +36,30 @@ def test_table_has_a_row_for_each_field_and_level_and_every_column(client, tmp_p
     assert table == {name: [*site[name].tolist(), *device[name].tolist()] for name in site}
 
 
-def test_weighted_rows_have_errors_and_the_reason_why_no_levels(client):
+def test_weighted_rows_have_a_table_and_a_figure_too(client, tmp_path):
     weights = np.arange(N) % 2 + 1.0
-    reason = "fields_log_loss was not logged: levels are tested on rows of weight 1 only"
-    with mlflow.start_run() as active, pytest.warns(TrueupWarning, match=reason):
-        log_evaluation(Y, P, fields=FIELDS, sample_weight=weights)
-    run = client.get_run(active.info.run_id)
-    assert {"field_ece_site", "field_rce_site", "field_floor_site"} <= run.data.metrics.keys()
-    assert run.data.tags["trueup.skipped.fields_log_loss"].endswith("site, device")
-    assert artifacts(client, active.info.run_id) == []
+    with mlflow.start_run() as active:
+        evaluation = log_evaluation(Y, P, fields=FIELDS, sample_weight=weights)
+    table = table_of(client, active.info.run_id, tmp_path).to_pydict()
+    site = evaluation.fields["site"].cells
+    assert table["level"][:3] == site.level.tolist()
+    assert table["observed"][:3] == site.observed.tolist()
+    assert FIGURE in artifacts(client, active.info.run_id)
+
+
+def test_each_step_keeps_its_table(client, tmp_path):
+    with mlflow.start_run() as active:
+        for step, proba in ((0, P), (7, P**2)):
+            log_evaluation(Y, proba, fields=FIELDS, step=step)
+    run_id = active.info.run_id
+    stem = "trueup/fields_log_loss"
+    names = [f"{stem}.parquet", f"{stem}_step0.parquet", f"{stem}_step7.parquet"]
+    assert set(names) <= set(artifacts(client, run_id))
+    latest, first, last = (
+        pq.read_table(client.download_artifacts(run_id, name, str(tmp_path))) for name in names
+    )
+    assert latest == last
+    assert latest != first
 
 
 def test_artifacts_that_cannot_be_written_leave_the_metrics(client, tmp_path):
@@ -106,7 +121,6 @@ def test_names_of_levels_are_text_and_not_formulas(tmp_path):
     worst_cells(trueup.evaluate(Y, P, fields={"$_$": level}).fields).savefig(tmp_path / "a.png")
 
 
-def test_weighted_fields_cannot_be_drawn():
-    fields = trueup.evaluate(Y, P, fields=FIELDS, sample_weight=P + 0.5).fields
-    with pytest.raises(InvalidInputError, match="fields must hold a field whose levels"):
-        worst_cells(fields)
+def test_no_fields_cannot_be_drawn():
+    with pytest.raises(InvalidInputError, match="fields must hold at least one field"):
+        worst_cells({})

@@ -149,6 +149,14 @@ def test_a_batch_that_a_killed_process_left_is_completed_with_the_same_step(stor
     assert [point.step for point in history].count(left.step) == 1
 
 
+def test_the_first_claim_of_a_batch_decides_for_all(store):
+    board = MonitorStore(version(), MlflowClient())
+    first = BatchRecord("claimed", 3, 1_000, 10, {"mse": 1.0})
+    assert board.claim(first, {"estimated_mse": 1.0}) == (first, {"estimated_mse": 1.0})
+    later = first.mark(step=4, timestamp=9_000)
+    assert board.claim(later, {"estimated_mse": 1.0 + 1e-9}) == (first, {"estimated_mse": 1.0})
+
+
 def test_late_labels_give_the_realized_error_of_complete_batches_only(store):
     batch = draw(150, start=3_000)
     estimate = monitor.estimate(URI, batch.drop(columns="y"), at="2026-04-30")

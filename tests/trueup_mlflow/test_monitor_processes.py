@@ -3,6 +3,8 @@
 import subprocess
 import sys
 import time
+import warnings
+from multiprocessing import get_context
 
 import mlflow
 import numpy as np
@@ -109,3 +111,30 @@ def test_two_watchers_at_once_lose_nothing(registered):
         finish(process)
     assert all(len(list((folder / "done").iterdir())) == 4 for folder in folders)
     check_exactly_once(8)
+
+
+def estimate_all(uri, batches, at, barrier):
+    warnings.simplefilter("ignore")
+    mlflow.set_tracking_uri(uri)
+    for batch in batches:
+        barrier.wait(120)
+        monitor.estimate(URI, batch, at=at)
+
+
+@pytest.mark.slow
+def test_the_same_batches_given_to_three_processes_at_once_are_logged_once(registered):
+    batches = [draw(50, [7, k]).drop(columns="y") for k in range(6)]
+    context = get_context("spawn")
+    barrier = context.Barrier(3)
+    times = ("2026-01-01", "2026-02-01", "2026-03-01")
+    shared = mlflow.get_tracking_uri(), batches
+    processes = [context.Process(target=estimate_all, args=(*shared, at, barrier)) for at in times]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(200)
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+    check_exactly_once(6)
+    model_id = resolve(URI, MlflowClient()).model_id
+    metrics = MlflowClient().get_logged_model(model_id).metrics
+    assert [metric.key for metric in metrics].count("estimated_mse") == 6

@@ -48,6 +48,7 @@ def hash_sums(row_id: UInt64Array, label: FloatArray, weight: FloatArray | None)
     return (halves[0] << 32) + halves[1], int(splitmix64(low).sum())
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is refused where it is used
 def add_cells(
     code: IntArray,
     label: FloatArray,

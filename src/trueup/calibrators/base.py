@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
-from sklearn.utils import Tags
+from sklearn.utils import Tags, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
@@ -142,7 +142,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
                 "Call fit first."
             )
         self._check_width(X)
-        p = self._read_proba(X)
+        p = check_probabilities(X)
         calibrated = self._calibrate(p, check_columns(fields, len(p)))
         if calibrated.ndim == 2:
             return calibrated
@@ -180,15 +180,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def _checked_rows(self, X: Any, y: Any, fields: Columns | None, sample_weight: Any) -> Rows:
         y = self._encode_labels(X, y)
-        p = self._read_proba(X)
+        p = check_probabilities(X)
         weight = check_weight(sample_weight, len(y))
         kept = weight > 0.0
         self._check_classes(2 if p.ndim == 1 else p.shape[1], y[kept])
         columns = {name: column[kept] for name, column in check_columns(fields, len(y)).items()}
         return Rows(p[kept], y[kept], columns, weight[kept], kept)
-
-    def _read_proba(self, X: Any) -> FloatArray:
-        return check_probabilities(X)
 
     def _encode_labels(self, X: Any, y: Any) -> FloatArray:
         if y is None:
@@ -196,8 +193,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):
                 f"y must be given, because {type(self).__name__} requires y to be passed, but the "
                 "target y is None. Pass the labels."
             )
-        check_classification_targets(y)
         y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
         check_consistent_length(X, y)
         self._check_width(X, reset=True)
         self.classes_, index = np.unique(y, return_inverse=True)
@@ -206,11 +204,16 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def _check_width(self, X: Any, reset: bool = False) -> None:
         _check_feature_names(self, X, reset=reset)
         table = check_array(X, ensure_2d=False, dtype=None, ensure_all_finite=False)
+        if table.ndim == 1 and not reset and self.n_features_in_ > 1:
+            raise InvalidInputError(
+                f"X must have {self.n_features_in_} columns, as in fit; got a vector. "
+                "Reshape your data: one row per prediction, one column per class."
+            )
         _check_n_features(self, table[:, None] if table.ndim == 1 else table, reset=reset)
 
     def _check_classes(self, columns: int, y: FloatArray) -> None:
         n_classes, weighted = len(self.classes_), len(np.unique(y))
-        if n_classes > 2 and not self.multiclass:
+        if n_classes > 2 and not self._takes_multiclass():
             raise InvalidInputError(
                 f"y must hold two classes; got {n_classes}. Only binary classification is "
                 f"supported by {type(self).__name__}. Use ShiftCalibrator, "
@@ -227,10 +230,14 @@ class Calibrator(ClassifierMixin, BaseEstimator):
                 f"class{'' if weighted == 1 else 'es'}. Fit on rows that hold every class."
             )
 
+    def _takes_multiclass(self) -> bool:
+        return self.multiclass
+
     def __sklearn_is_fitted__(self) -> bool:
         return all(hasattr(self, name) for name in self.state_names)
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self.multiclass
+        tags.classifier_tags.multi_class = self._takes_multiclass()
+        tags.classifier_tags.poor_score = True  # it calibrates a classifier and is none itself
         return tags

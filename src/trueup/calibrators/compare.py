@@ -172,8 +172,7 @@ def compare_calibrators(
     known = calibrators or default_calibrators(field, random_state)
     for name, calibrator in known.items():
         early, late = _rows(columns, dev), _rows(columns, test)
-        fitted = clone(calibrator).fit(p[dev], y[dev], fields=early)
-        kept = _guard_keeps(calibrator, p[dev], y[dev], early) if guard else None
+        fitted, kept = _fit(calibrator, p[dev], y[dev], early, guard)
         scores.append(judge.score(name, fitted.predict_proba(p[test], fields=late)[:, 1], kept))
     return CalibratorTable(tuple(scores), field, epsilon, len(dev), len(test))
 
@@ -236,11 +235,23 @@ def _rows(columns: FieldArrays, rows: NDArray[np.intp]) -> FieldArrays:
     return {name: column[rows] for name, column in columns.items()}
 
 
-def _guard_keeps(calibrator: Calibrator, p: FloatArray, y: FloatArray, fields: FieldArrays) -> bool:
-    """Ask the guard; the rows are in time order, so their positions serve as times."""
-    guarded = calibrator if isinstance(calibrator, Guarded) else Guarded(calibrator)
-    fitted = clone(guarded).fit(p, y, fields=fields, times=np.arange(len(y)))
-    return bool(fitted.decision_.kept)
+def _fit(
+    calibrator: Calibrator, p: FloatArray, y: FloatArray, fields: FieldArrays, guard: bool
+) -> tuple[Calibrator, bool | None]:
+    """Return the calibrator fitted on all rows, and whether the guard would keep it.
+
+    The rows are in time order, so their positions serve as times. A guard that keeps a calibrator
+    has fitted it on all rows already.
+    """
+    is_guarded = isinstance(calibrator, Guarded)
+    if not (guard or is_guarded):
+        return clone(calibrator).fit(p, y, fields=fields), None
+    guarded = clone(calibrator if is_guarded else Guarded(calibrator))
+    guarded.fit(p, y, fields=fields, times=np.arange(len(y)))
+    kept = bool(guarded.decision_.kept)
+    if is_guarded:
+        return guarded, kept
+    return (guarded.calibrator_ if kept else clone(calibrator).fit(p, y, fields=fields)), kept
 
 
 def _markdown_row(score: CalibratorScore) -> str:

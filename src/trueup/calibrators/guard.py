@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.base import clone
-from sklearn.utils import Tags
 
 from trueup.calibrators.base import Calibrator, FieldArrays, Rows
 from trueup.calibrators.levels import fit_levels
@@ -93,7 +92,6 @@ class Guarded(Calibrator):
     """
 
     state_names = ("decision_", "calibrator_")
-    multiclass = True
 
     def __init__(
         self,
@@ -209,10 +207,8 @@ class Guarded(Calibrator):
             )
         return checked
 
-    def __sklearn_tags__(self) -> Tags:
-        tags: Tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self.calibrator.multiclass
-        return tags
+    def _takes_multiclass(self) -> bool:
+        return self.calibrator._takes_multiclass()
 
 
 def _changes(rows: Rows, checked: NDArray[np.bool_], first: Calibrator) -> tuple[Change, Change]:

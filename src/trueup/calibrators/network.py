@@ -62,18 +62,6 @@ class Network:
         return np.asarray(hidden @ self.weights[-1] + self.biases[-1])
 
 
-@dataclass(frozen=True)
-class ScaledLogits:
-    """eta with more than two classes: ``factor * log(p) + bias``, one bias per class."""
-
-    factor: float
-    bias: NDArray[np.float64]
-
-    def __call__(self, margin: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return eta of shape (n, k) for log-probabilities of shape (n, k)."""
-        return self.factor * margin + self.bias
-
-
 def embedding_rows(codes: NDArray[np.intp], first_rows: NDArray[Any]) -> NDArray[np.intp]:
     """Return the embedding's row of each code; unseen values of every field share row 0."""
     return np.where(codes == UNSEEN, 0, codes + first_rows)

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from trueup.bias import solve_softmax_shift
 from trueup.calibrators.base import Calibrator, FieldArrays
 from trueup.calibrators.field_offset import Offsets, fit_in_turns, total_offset
 from trueup.calibrators.levels import UNSEEN, chosen_fields, fit_levels
 from trueup.calibrators.line_plot import LinePlot, hats, quantile_knots
 from trueup.calibrators.network import Training
 from trueup.calibrators.scores import FloatArray, to_logit
+from trueup.calibrators.shared_line_plot import SharedLinePlot, fit_shared_line_plot
 from trueup.errors import InvalidInputError
 
 FieldCodes = dict[str, NDArray[np.intp]]
@@ -33,7 +33,7 @@ class NeuralCalibrator(Calibrator):
     offsets : bool, default True
         Fit a shrunk offset per level, as :class:`FieldOffsetCalibrator` does, before the network,
         which then has to improve on it, and again with the line plot after it. False is the
-        paper's g. Without effect with k > 2 classes.
+        paper's g. With k > 2 classes there are none.
     learning_rate, weight_decay, batch_size : float, float, int
         Adam's step, its decoupled decay, and the rows of a step.
     epochs, patience : int
@@ -60,8 +60,9 @@ class NeuralCalibrator(Calibrator):
     Notes
     -----
     The prediction is non-decreasing in the model's logit for fixed fields, exactly. With k > 2
-    classes, eta is one positive factor on the log-probabilities and one bias per class, which the
-    paper leaves open. The network starts at zero, so that epoch 0 is
+    classes, which the paper leaves open, eta is one line plot of the log-probabilities that all
+    classes share, and one bias per class; g has an output for each class. Line plots of their own
+    would not keep the order of the classes in a row. The network starts at zero, so that epoch 0 is
     :class:`FieldOffsetCalibrator`. After its last step a network is off in the mean by chance; the
     convex fit that follows takes that out.
 
@@ -120,25 +121,25 @@ class NeuralCalibrator(Calibrator):
     def _fit_margin(
         self, margin: FloatArray, y: FloatArray, codes: FieldCodes, weight: FloatArray
     ) -> None:
-        from trueup.calibrators.neural_training import LinePlotEta, ScaledEta, train
+        from trueup.calibrators.neural_training import LinePlotEta, SharedLinePlotEta, train
 
         held_out = self._held_out(len(y))
         n_codes = [levels.n_codes for levels in self.levels_.values()] or [1]
         self.offsets_: dict[str, FloatArray] = {}
-        eta: LinePlotEta | ScaledEta
         if margin.ndim == 2:
-            first = ~held_out
-            biases = solve_softmax_shift(margin[first], y[first].astype(np.intp), weight[first])
-            eta = ScaledEta(margin, -biases)
+            shared = self._convex_shared(margin, y, weight, ~held_out)
+            rows = hats(margin.ravel(), shared.line_plot.knots, True)
+            eta: LinePlotEta = SharedLinePlotEta(rows, shared)
         else:
             start = self._convex(margin, y, codes, weight, ~held_out)
             eta = LinePlotEta(hats(margin, start.knots, True, self._offset(codes, len(y))), start)
         stacked = _stacked(codes, len(y))
         trained = train(eta, stacked, n_codes, y, weight, held_out, self._training())
         self.network_, self.eta_, self.epoch_ = trained.network, trained.eta, trained.epoch
-        if self.offsets and margin.ndim == 1:
-            every = np.ones(len(y), dtype=np.bool_)
-            fixed = self._network_output(codes, margin)
+        every, fixed = np.ones(len(y), dtype=np.bool_), self._network_output(codes, margin)
+        if margin.ndim == 2:
+            self.eta_ = self._convex_shared(margin, y, weight, every, fixed)
+        elif self.offsets:
             self.eta_ = self._convex(margin, y, codes, weight, every, fixed)
 
     def _convex(
@@ -164,6 +165,24 @@ class NeuralCalibrator(Calibrator):
         )
         self.offsets_ = {name: part.values for name, part in offsets.items()}
         return line_plot
+
+    def _convex_shared(
+        self,
+        margin: FloatArray,
+        y: FloatArray,
+        weight: FloatArray,
+        chosen: NDArray[np.bool_],
+        fixed: FloatArray | float = 0.0,
+    ) -> SharedLinePlot:
+        """Fit the line plot that all classes share."""
+        return fit_shared_line_plot(
+            margin[chosen],
+            y[chosen],
+            weight[chosen],
+            n_knots=self.n_knots,
+            ridge=self.ridge,
+            fixed=fixed,
+        )
 
     def _offset(self, codes: FieldCodes, n: int) -> FloatArray:
         return total_offset({name: codes[name] for name in self.offsets_}, self.offsets_, n)

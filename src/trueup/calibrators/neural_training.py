@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from trueup.calibrators.line_plot import Hats, LinePlot
 from trueup.calibrators.network import (
     Network,
-    ScaledLogits,
     Training,
     embedding_rows,
     layer_sizes,
     stacked_rows,
 )
 from trueup.calibrators.scores import FloatArray
+from trueup.calibrators.shared_line_plot import SharedLinePlot
 from trueup.calibrators.torch_extra import torch
 
 _LEAST_STEP = 1e-6
@@ -30,7 +30,7 @@ class Trained:
     """The network, eta, and the epoch that was kept."""
 
     network: Network
-    eta: LinePlot | ScaledLogits
+    eta: LinePlot | SharedLinePlot
     epoch: int
 
 
@@ -49,36 +49,44 @@ class LinePlotEta(torch.nn.Module):
 
     def forward(self, batch: torch.Tensor) -> torch.Tensor:
         """Return eta of shape (batch, 1)."""
+        return self.values(batch)[:, None]
+
+    def values(self, batch: torch.Tensor) -> torch.Tensor:
+        """Return the map's value at the rows."""
         step = torch.nn.functional.softplus(self.raw)
         heights = torch.cat([self.first, self.first + step.cumsum(0)])
         piece = self.piece[batch]
-        eta = heights[piece] + self.position[batch] * step[piece] + self.fixed[batch]
-        return eta[:, None]
+        return heights[piece] + self.position[batch] * step[piece] + self.fixed[batch]
 
-    def fitted(self) -> LinePlot:
+    def fitted(self) -> LinePlot | SharedLinePlot:
         """Return the map with the present heights."""
+        return self.line_plot()
+
+    def line_plot(self) -> LinePlot:
+        """Return the line plot with the present heights."""
         first, raw = (part.detach().double().numpy() for part in (self.first, self.raw))
         heights = np.cumsum(np.concatenate([first, np.logaddexp(0.0, raw)]))
         return replace(self.start, heights=heights)
 
 
-class ScaledEta(torch.nn.Module):
-    """One positive factor on the log-probabilities and one bias per class."""
+class SharedLinePlotEta(LinePlotEta):
+    """The same line plot for the log-probabilities of all classes, and a bias per class."""
 
-    def __init__(self, margin: FloatArray, bias: FloatArray) -> None:
-        super().__init__()
-        self.margin = torch.from_numpy(margin).float()
-        self.raw = torch.nn.Parameter(torch.tensor(np.log(np.expm1(1.0))).float())
-        self.bias = torch.nn.Parameter(torch.from_numpy(bias).float())
+    def __init__(self, rows: Hats, start: SharedLinePlot) -> None:
+        super().__init__(rows, start.line_plot)
+        self.bias = torch.nn.Parameter(torch.from_numpy(start.bias).float())
+        shape = (-1, len(start.bias))
+        self.piece, self.position, self.fixed = (
+            part.reshape(shape) for part in (self.piece, self.position, self.fixed)
+        )
 
     def forward(self, batch: torch.Tensor) -> torch.Tensor:
         """Return eta of shape (batch, k)."""
-        return self.margin[batch] * torch.nn.functional.softplus(self.raw) + self.bias
+        return self.values(batch) + self.bias
 
-    def fitted(self) -> ScaledLogits:
-        """Return the map with the present factor and biases."""
-        factor = float(np.logaddexp(0.0, self.raw.detach().double().numpy()))
-        return ScaledLogits(factor, self.bias.detach().double().numpy())
+    def fitted(self) -> SharedLinePlot:
+        """Return the map with the present heights and biases."""
+        return SharedLinePlot(self.line_plot(), self.bias.detach().double().numpy())
 
 
 class AuxiliaryNetwork(torch.nn.Module):
@@ -116,7 +124,7 @@ class AuxiliaryNetwork(torch.nn.Module):
 
 
 def train(
-    eta: LinePlotEta | ScaledEta,
+    eta: LinePlotEta,
     codes: NDArray[np.intp],
     n_codes: list[int],
     y: FloatArray,
@@ -128,7 +136,7 @@ def train(
 
     Epoch 0, eta alone, is among the epochs to keep. The generator of torch is left as it was.
     """
-    outputs = 1 if isinstance(eta, LinePlotEta) else len(eta.bias)
+    outputs = len(eta.bias) if isinstance(eta, SharedLinePlotEta) else 1
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(training.seed)
         network = AuxiliaryNetwork(n_codes, outputs, training)

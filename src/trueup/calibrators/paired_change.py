@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrators.scores import FloatArray, to_logit
+from trueup.field_cells import Cells, read_levels
+from trueup.field_noise import squared_error, squared_error_slope
 from trueup.losses import LogLoss, SoftmaxLogLoss
 
 
@@ -65,29 +67,18 @@ def field_error_change(
     Returns
     -------
     Change
-        Of ``sum over cells of (s^2 - v) / n``, with s the sum of ``y - p`` in the cell and v its
-        variance under y ~ p, that is ``s^2`` minus its expectation for a perfect model. The error
-        of a prediction may be negative.
-
-    Notes
-    -----
-    With ``d`` the cell's sum of ``after - before``, ``s_after^2 - s_before^2 = -d (2 s_before -
-    d)``. Given the predictions, ``d`` is a constant, so the change is linear in the labels: its
-    standard error follows from the rows' residuals without resampling. With k > 2 classes the
-    squares are summed over classes.
+        Of ``FieldCalibration.debiased``, the mean squared bias of the rows' cells without its
+        noise. With k > 2 classes it is summed over the classes.
     """
     label, before, after = _one_column_per_class(y, before, after)
-    value, coefficient = 0.0, np.zeros_like(before)
+    value, row = 0.0, np.zeros(len(y))
     for code in codes:
-        moved = _cell_sums(code, weight[:, None] * (after - before))
-        error = _cell_sums(code, weight[:, None] * (label - before))
-        value += float((-moved * (2.0 * error - moved)).sum()) / len(codes)
-        coefficient -= 2.0 * moved[code] / len(codes)
-    variance_change = after * (1.0 - after) - before * (1.0 - before)
-    value -= float((weight**2) @ variance_change.sum(axis=1))
-    row = weight * (coefficient * (label - after)).sum(axis=1)
-    total = float(weight.sum())
-    return Change(value / total, float(np.sqrt(row @ row)) / total)
+        levels = read_levels(code, "codes")
+        for own, old, new in zip(label.T, before.T, after.T, strict=True):
+            cells = Cells(levels, own, old, weight)
+            value += squared_error(replace(cells, y_proba=new)) - squared_error(cells)
+            row += squared_error_slope(cells, new) * (own - new)
+    return Change(value / len(codes), float(np.sqrt(row @ row)) / len(codes))
 
 
 def _one_column_per_class(
@@ -96,7 +87,3 @@ def _one_column_per_class(
     if before.ndim == 1:
         return y[:, None], before[:, None], after[:, None]
     return np.eye(before.shape[1])[y.astype(np.intp)], before, after
-
-
-def _cell_sums(code: NDArray[np.intp], values: FloatArray) -> FloatArray:
-    return np.stack([np.bincount(code, column) for column in values.T], axis=1)

@@ -21,7 +21,7 @@ _RECORDS = {
     "GuardDecision": "trueup.calibrators.guard",
     "LinePlot": "trueup.calibrators.line_plot",
     "Network": "trueup.calibrators.network",
-    "ScaledLogits": "trueup.calibrators.network",
+    "SharedLinePlot": "trueup.calibrators.shared_line_plot",
 }
 _FORMAT = 1
 _COMMON = ("classes_", "n_features_in_")

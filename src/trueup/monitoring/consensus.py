@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from trueup.errors import InvalidInputError, NotFittedError
+from trueup.monitoring.batch import Batch
 from trueup.monitoring.features import FeatureEncoder
 from trueup.monitoring.inputs import FloatArray, finite_vector, is_binary
-from trueup.monitoring.members import Batch
 from trueup.monitoring.out_of_fold import is_refittable, out_of_fold_predictions
 from trueup.monitoring.panel import Panel, TrainingPanel, panel_from_arrays
 from trueup.monitoring.panel_fit import Labelled, fit_binary_panel, fit_panel, fit_training_panel
 from trueup.monitoring.result import MSEEstimate
 from trueup.monitoring.storage import Arrays, nest, read, text, unnest, untext, write
-from trueup.monitoring.support import SupportCheck
+from trueup.monitoring.support import SUPPORT_ROWS, SupportCheck
 
 ReferenceKind = Literal["held-out", "train"]
 
@@ -145,9 +145,10 @@ class ConsensusEstimator:
             If the columns differ from those of the reference.
         """
         panel = self._fitted()
-        x = self._encoder.transform(X)
-        batch = Batch(x, finite_vector("y_pred", y_pred, len(x)))
-        support = self._support.judge(x, self.random_state)
+        batch = Batch(self._encoder, X, y_pred)
+        support = self._support.judge(
+            batch.sample(SUPPORT_ROWS, self.random_state), self.random_state
+        )
         found = panel.judge(batch, self.random_state)
         return MSEEstimate(
             mse=found.mse,
@@ -155,8 +156,8 @@ class ConsensusEstimator:
             high=found.high,
             members=found.members,
             trusted=support.trusted and not isinstance(panel, TrainingPanel),
-            reasons=(*support.reasons, *self._skipped, *self._encoder.novelties(X)),
-            n=len(x),
+            reasons=(*support.reasons, *self._skipped, *batch.novelties()),
+            n=len(batch),
             diagnostics={**support.diagnostics, **found.diagnostics},
         )
 

@@ -52,11 +52,11 @@ class DisagreementModel:
     spread: float
     cap: float
 
-    def mean(self, x: FloatArray, y_pred: FloatArray) -> float:
-        """Return the mean disagreement over operational rows, in squared units of the target."""
+    def squared(self, x: FloatArray, y_pred: FloatArray) -> FloatArray:
+        """Return the disagreement on each operational row, in squared units of the target."""
         predictions = self.network.predict(x) * self.spread + self.center
         squared = ((predictions - y_pred) ** 2).mean(axis=0)
-        return float(np.minimum(squared, self.cap).mean())
+        return np.asarray(np.minimum(squared, self.cap))
 
     def to_arrays(self) -> Arrays:
         """Return the fitted state."""

@@ -52,15 +52,17 @@ class FeatureEncoder:
     def fit(self, X: Any) -> FeatureEncoder:
         """Learn kinds, fills, levels and scales from X of shape (n, d)."""
         named = _named_columns(X)
-        self._columns = tuple(_describe(name, values) for name, values in named.items())
-        raw = self._raw(named)
+        self._columns = tuple(_describe(name, _column_values(c)) for name, c in named.items())
+        raw = self._raw(named, 0)
         self._mean = raw.mean(axis=0)
         scale = raw.std(axis=0)
         self._scale = np.where(scale > 1e-9 * np.maximum(1.0, np.abs(self._mean)), scale, 1.0)
         return self
 
-    def transform(self, X: Any) -> FloatArray:
+    def transform(self, X: Any, *, first_row: int = 0) -> FloatArray:
         """Return the encoded rows, shape (n, number of encoded columns).
+
+        ``first_row`` is the number of the first one in the batch that X is a part of.
 
         Raises
         ------
@@ -69,15 +71,15 @@ class FeatureEncoder:
         """
         if not self._columns:
             raise NotFittedError("encoder must be fitted; got no fit. Call fit first.")
-        encoded = self._raw(_named_columns(X))
-        encoded -= self._mean  # in place: a large batch is held once
+        encoded = self._raw(_named_columns(X), first_row)
+        encoded -= self._mean  # in place: a large table is held once
         encoded /= self._scale
         return encoded
 
     def novelties(self, X: Any) -> tuple[str, ...]:
         """Return what the fitted rows never showed: new levels and newly missing numbers."""
         named = _named_columns(X)
-        found = (_novelty(column, named[column.name]) for column in self._columns)
+        found = (_novelty(c, _column_values(named[c.name])) for c in self._columns)
         return tuple(sentence for sentence in found if sentence)
 
     def to_arrays(self) -> Arrays:
@@ -96,30 +98,49 @@ class FeatureEncoder:
         encoder._mean, encoder._scale = arrays["mean"], arrays["scale"]
         return encoder
 
-    def _raw(self, named: dict[str, NDArray[Any]]) -> FloatArray:
+    def _raw(self, named: dict[str, Any], first_row: int) -> FloatArray:
         missing = [column.name for column in self._columns if column.name not in named]
         if missing or len(named) != len(self._columns):
             raise InvalidInputError(
                 f"X must have the {len(self._columns)} columns of the reference; got {len(named)}, "
                 f"without {missing}. Pass the same features as in fit."
             )
-        return np.column_stack([_encode(column, named[column.name]) for column in self._columns])
+        encoded = [
+            _encode(column, _column_values(named[column.name]), first_row)
+            for column in self._columns
+        ]
+        return np.column_stack(encoded)
 
 
-def _named_columns(X: Any) -> dict[str, NDArray[Any]]:
+def as_table(X: Any) -> Any:
+    """Return a data frame as it is, and anything else as a 2-D array.
+
+    Raises
+    ------
+    InvalidInputError
+        If it has another number of dimensions or is empty.
+    """
     if hasattr(X, "columns"):
-        return {str(name): _column_values(X[name]) for name in X.columns}
+        return X
     array = np.asarray(X)
     if array.ndim != 2 or 0 in array.shape:
         raise InvalidInputError(
             f"X must be two-dimensional and not empty; got shape {array.shape}. "
             "Give rows by features."
         )
-    return {f"x{index}": array[:, index] for index in range(array.shape[1])}
+    return array
+
+
+def _named_columns(X: Any) -> dict[str, Any]:
+    """Return views of the columns; :func:`_column_values` converts one at a time."""
+    table = as_table(X)
+    if hasattr(table, "columns"):
+        return {str(name): table[name] for name in table.columns}
+    return {f"x{index}": table[:, index] for index in range(table.shape[1])}
 
 
 def _column_values(column: Any) -> NDArray[Any]:
-    if getattr(column.dtype, "kind", "") in ("i", "u", "f", "b"):
+    if hasattr(column, "to_numpy") and getattr(column.dtype, "kind", "") in ("i", "u", "f", "b"):
         # pandas' nullable numbers become objects unless the missing value is named.
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.asarray(column)
@@ -165,10 +186,10 @@ def _describe(name: str, values: NDArray[Any]) -> Column:
     return Column(name, kind, levels=tuple(str(level) for level in levels[frequent]))
 
 
-def _encode(column: Column, values: NDArray[Any]) -> FloatArray:
+def _encode(column: Column, values: NDArray[Any], first_row: int) -> FloatArray:
     missing = _is_missing(values)
     if column.kind == "number":
-        numbers = _numbers(column.name, values, missing)
+        numbers = _numbers(column.name, values, missing, first_row)
         filled = np.where(missing, column.fill, numbers)
         return np.column_stack([filled, missing]) if column.has_missing else filled[:, None]
     if column.kind == "date":
@@ -178,7 +199,9 @@ def _encode(column: Column, values: NDArray[Any]) -> FloatArray:
     return np.column_stack([indicators, ~indicators.any(axis=1)]).astype(np.float64)
 
 
-def _numbers(name: str, values: NDArray[Any], missing: NDArray[np.bool_]) -> FloatArray:
+def _numbers(
+    name: str, values: NDArray[Any], missing: NDArray[np.bool_], first_row: int = 0
+) -> FloatArray:
     try:
         numbers = np.where(missing, np.nan, values).astype(np.float64)
     except (TypeError, ValueError):
@@ -190,7 +213,7 @@ def _numbers(name: str, values: NDArray[Any], missing: NDArray[np.bool_]) -> Flo
         index = int(np.flatnonzero(np.isinf(numbers))[0])
         raise InvalidInputError(
             f"X must be finite or missing in column {name!r}; got {numbers[index]} "
-            f"at index {index}. Replace infinite values."
+            f"at index {first_row + index}. Replace infinite values."
         )
     return numbers
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trueup.monitoring.disagreement import DisagreementModel, calibrated_disagreement
+from trueup.monitoring.batch import Batch
+from trueup.monitoring.disagreement import calibrated_disagreement
 from trueup.monitoring.importance import rulsif_weights
 from trueup.monitoring.inputs import FloatArray
 from trueup.monitoring.neighbours import neighbour_weights
-from trueup.monitoring.support import sample_rows
 
 REPLICATES = 200
 _NEIGHBOUR_ROWS = 5_000
@@ -41,14 +41,6 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Operational rows: encoded features of shape (m, d) and predictions (m,)."""
-
-    x: FloatArray
-    y_pred: FloatArray
-
-
-@dataclass(frozen=True)
 class Replicated:
     """An estimate with its bootstrap replicates of shape (replicates,)."""
 
@@ -65,7 +57,7 @@ def bayesian_bootstrap(n: int, random_state: int) -> FloatArray:
 
 def importance_weights(reference: Reference, batch: Batch, random_state: int) -> FloatArray:
     """Return the RuLSIF weights of the reference against at most 1,000 rows of the batch."""
-    rows = sample_rows(batch.x, _IMPORTANCE_ROWS, random_state)
+    rows = batch.sample(_IMPORTANCE_ROWS, random_state)
     return rulsif_weights(reference.x, rows, random_state)
 
 
@@ -80,19 +72,20 @@ def neighbours(
     reference: Reference, batch: Batch, multiplicity: FloatArray, random_state: int
 ) -> Replicated:
     """Return the mean error of the nearest reference rows of at most 5,000 rows of the batch."""
-    rows = sample_rows(batch.x, _NEIGHBOUR_ROWS, random_state)
+    rows = batch.sample(_NEIGHBOUR_ROWS, random_state)
     return weighted(reference, neighbour_weights(reference.x, rows), multiplicity)
 
 
 def doubly_robust(
     reference: Reference,
-    model: DisagreementModel,
-    batch: Batch,
+    operational: float,
     weights: FloatArray,
     multiplicity: FloatArray,
 ) -> tuple[Replicated, float]:
-    """Return DR-CALD and how much larger the disagreement is than on the reference."""
-    operational = model.mean(batch.x, batch.y_pred)
+    """Return DR-CALD and how much larger the disagreement is than on the reference.
+
+    ``operational`` is the mean disagreement on the batch.
+    """
     values = calibrated_disagreement(
         reference.errors, reference.disagreement, weights, operational, multiplicity
     )

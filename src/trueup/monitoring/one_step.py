@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from trueup.errors import InvalidInputError, NotFittedError
+from trueup.monitoring.batch import Batch
 from trueup.monitoring.check_network import CheckNetwork, Head, fit_check_network
 from trueup.monitoring.features import FeatureEncoder
 from trueup.monitoring.inputs import FloatArray, finite_vector, spread_of
@@ -16,7 +17,7 @@ from trueup.monitoring.networks import StackedMLP, TrainingPlan, as_tensor, seed
 from trueup.monitoring.objectives import OBJECTIVES, Objective
 from trueup.monitoring.result import MSEEstimate
 from trueup.monitoring.storage import Arrays, nest, read, text, unnest, untext, write
-from trueup.monitoring.support import SupportCheck
+from trueup.monitoring.support import SUPPORT_ROWS, SupportCheck
 
 DEFAULT_BATCH = 1_000
 
@@ -194,19 +195,21 @@ class OneStepCheckModel:
         """
         if self._support is None:
             raise NotFittedError("check model must be fitted; got no fit. Call fit first.")
-        x = self._encoder.transform(X)
-        rows = self.squared_errors(x, finite_vector("y_pred", y_pred, len(x)))
+        batch = Batch(self._encoder, X, y_pred)
+        rows = batch.rows({"errors": self.squared_errors})["errors"]
         mse = float(rows.mean())
         low, high = log_interval(mse, batch_sampling_variance(rows))
-        support = self._support.judge(x, random_state=self.random_state)
+        support = self._support.judge(
+            batch.sample(SUPPORT_ROWS, self.random_state), random_state=self.random_state
+        )
         return MSEEstimate(
             mse=mse,
             low=low,
             high=high,
             members={f"one_step_{self.objective}": mse},
             trusted=support.trusted,
-            reasons=(*support.reasons, *self._encoder.novelties(X)),
-            n=len(x),
+            reasons=(*support.reasons, *batch.novelties()),
+            n=len(batch),
             diagnostics=support.diagnostics,
         )
 

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from trueup.monitoring import members as member
+from trueup.monitoring.batch import Batch, Judge
 from trueup.monitoring.direct_loss import DirectLossEstimator
 from trueup.monitoring.disagreement import DisagreementModel
 from trueup.monitoring.importance import effective_sample_size
@@ -19,7 +20,7 @@ from trueup.monitoring.interval import (
     log_variance,
     weighted_sampling_variance,
 )
-from trueup.monitoring.members import Batch, Reference, Replicated
+from trueup.monitoring.members import Reference, Replicated
 from trueup.monitoring.one_step import OneStepCheckModel
 from trueup.monitoring.storage import Arrays, nest, unnest
 
@@ -58,7 +59,7 @@ class TrainingPanel:
 
     def judge(self, batch: Batch, random_state: int) -> Finding:  # noqa: ARG002
         """Return the estimate of L; the interval holds the sampling of the batch only."""
-        rows = self.check.squared_errors(batch.x, batch.y_pred)
+        rows = batch.rows({TRAINING_ONLY: self.check.squared_errors})[TRAINING_ONLY]
         mse = float(rows.mean())
         variance = weighted_sampling_variance(rows, np.ones(len(rows)), len(rows))
         low, high = log_interval(mse, variance)
@@ -103,15 +104,17 @@ class ConsensusPanel:
             "importance": member.weighted(self.reference, weights, multiplicity),
             "neighbours": member.neighbours(self.reference, batch, multiplicity, random_state),
         }
+        means = {name: float(rows.mean()) for name, rows in batch.rows(self._judges()).items()}
         if self.disagreement is not None:
             found["disagreement"], ratio = member.doubly_robust(
-                self.reference, self.disagreement, batch, weights, multiplicity
+                self.reference, means.pop("disagreement"), weights, multiplicity
             )
             diagnostics["disagreement_ratio"] = ratio
-        found |= self._networks(batch, multiplicity)
+        for name, mean in means.items():
+            found[name] = member.rescaled(mean, self.reference, multiplicity)
         values = {name: one.value for name, one in found.items()}
         mse = float(np.median(list(values.values())))
-        variance = _variance(self.reference, found, weights, len(batch.x))
+        variance = _variance(self.reference, found, weights, len(batch))
         return Finding(mse, *log_interval(mse, variance), values, diagnostics)
 
     def check_names(self) -> list[str]:
@@ -129,15 +132,16 @@ class ConsensusPanel:
             arrays |= nest("direct", self.direct.to_arrays())
         return arrays
 
-    def _networks(self, batch: Batch, multiplicity: FloatArray) -> dict[str, Replicated]:
-        judges = {name: check.squared_errors for name, check in self.checks.items()}
+    def _judges(self) -> dict[str, Judge]:
+        """Return the members that look at every row of a batch."""
+        judges: dict[str, Judge] = {
+            name: check.squared_errors for name, check in self.checks.items()
+        }
+        if self.disagreement is not None:
+            judges["disagreement"] = self.disagreement.squared
         if self.direct is not None:
             judges["direct_loss"] = self.direct.squared_errors
-        means = {name: judge(batch.x, batch.y_pred).mean() for name, judge in judges.items()}
-        return {
-            name: member.rescaled(float(mean), self.reference, multiplicity)
-            for name, mean in means.items()
-        }
+        return judges
 
 
 def panel_from_arrays(arrays: Arrays, check_names: list[str]) -> Panel:

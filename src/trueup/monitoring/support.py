@@ -17,7 +17,7 @@ from trueup.monitoring.storage import Arrays
 
 AUC_LIMIT = 0.95
 OUTSIDE_LIMIT = 0.2
-_ROWS = 2_000
+SUPPORT_ROWS = 2_000
 _FOLDS = 5
 
 
@@ -47,7 +47,7 @@ class SupportCheck:
 
     def fit(self, x: FloatArray, random_state: int = 0) -> SupportCheck:
         """Keep at most 2,000 of the encoded reference rows."""
-        self._rows = sample_rows(x, _ROWS, random_state)
+        self._rows = sample_rows(x, SUPPORT_ROWS, random_state)
         distance = _nearest(self._rows, self._rows, rank=min(2, len(self._rows)))
         self._limit = float(np.quantile(distance, 0.99))
         return self
@@ -56,7 +56,7 @@ class SupportCheck:
         """Return the verdict on encoded operational rows; at most 2,000 of them are looked at."""
         if self._rows is None:
             raise NotFittedError("support check must be fitted; got no fit. Call fit first.")
-        rows = sample_rows(x, _ROWS, random_state)
+        rows = sample_rows(x, SUPPORT_ROWS, random_state)
         auc = domain_auc(self._rows, rows, random_state)
         outside = float((_nearest(self._rows, rows) > self._limit).mean())
         trusted = not (auc > AUC_LIMIT and outside > OUTSIDE_LIMIT)

@@ -44,6 +44,7 @@ class LogitGrid(State):
         self.squared_moments: FloatArray | None = None
         self.squared_tails: FloatArray | None = None
 
+    @np.errstate(over="ignore", invalid="ignore")  # compute() refuses what is not finite
     def add(self, rows: Rows, groups: GroupArray, kernels: Engine) -> None:
         if rows.margin.min() < -LIMIT or rows.margin.max() >= LIMIT:
             outside = (rows.margin < -LIMIT) | (rows.margin >= LIMIT)
@@ -64,6 +65,7 @@ class LogitGrid(State):
             return None
         return kernels.absorb(rows, self.moments, None)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def merge(self, other: LogitGrid) -> None:
         if other.squared_moments is not None or self.squared_moments is not None:
             squared_moments, squared_tails = self._keep_squares()
@@ -72,6 +74,7 @@ class LogitGrid(State):
         self.moments += other.moments
         self.tails += other.tails
 
+    @np.errstate(over="ignore", invalid="ignore")
     def points(self) -> Points:
         return concatenate([self._inner_points(), self._tail_points()])
 

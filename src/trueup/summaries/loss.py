@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from scipy.special import expit
 
 from trueup._kernels import Engine, engine
 from trueup.columns import check_threads
 from trueup.errors import (
-    InexactSummaryError,
     InvalidInputError,
     StateMismatchError,
     UndefinedMetricError,
@@ -22,6 +20,7 @@ from trueup.notices import Notices
 from trueup.scoring import Sample, score
 from trueup.splits import CrossFit, Split, kernel_rule
 from trueup.summaries.batch import Batch, make_batch
+from trueup.summaries.exactness import require_exact_biases, require_magnitude
 from trueup.summaries.field import FieldSummary
 from trueup.summaries.logit_grid import LogitGrid
 from trueup.summaries.points import Arrays, State
@@ -157,21 +156,25 @@ class LossSummary:
             If there are no rows, or the bias rows lack a class.
         InexactSummaryError
             If logits beyond +-38 meet a bias term beyond +-10, which moves them to where the loss
-            is curved; it is an UndefinedMetricError.
+            is curved, or if residuals or weights are so large or so small that their powers leave
+            float64; it is an UndefinedMetricError.
         """
         if self.n == 0:
             raise UndefinedMetricError(
                 "summary must hold at least one row; got 0. Update it with the validation rows."
             )
+        points = self._state.points()
+        if self._totals.support.any():  # otherwise score() says what is missing
+            require_magnitude(self._state, points.weight)
         sample = Sample(
             self._state.loss_of_points or self.loss,
-            **vars(self._state.points()),
+            **vars(points),
             row_counts=self._totals.row_counts,
             support=self._totals.support,
         )
         fields = {name: field.compute() for name, field in self._fields.items()}
         evaluation = score(sample, self.split, self._totals.fingerprint, fields)
-        _require_exact(self._state, evaluation)
+        require_exact_biases(self._state, evaluation)
         return evaluation
 
     def to_bytes(self) -> bytes:
@@ -261,18 +264,6 @@ class LossSummary:
         self._state.merge(other._state)
         for name, field in self._fields.items():
             field.merge(other._fields[name])
-
-
-def _require_exact(state: State, evaluation: Evaluation) -> None:
-    low, high = state.exact_biases()
-    biases = np.array([evaluation.bias_term, *evaluation.fold_bias_terms])
-    outside = (biases < low) | (biases > high)
-    if outside.any():
-        raise InexactSummaryError(
-            f"y_logit must be within 38 of 0 in a summary whose bias is beyond 10; got a bias of "
-            f"{biases[outside][0]:g}. Check that they are natural log-odds, or pass the rows, or a "
-            "sample of them, to evaluate()."
-        )
 
 
 class LogLossSummary(LossSummary):

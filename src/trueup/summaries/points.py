@@ -56,6 +56,10 @@ class State(ABC):
     def points(self) -> Points:
         """Return the points."""
 
+    def keeps_digits(self) -> bool:
+        """Return whether the sums are far enough from the ends of float64."""
+        return True
+
     def exact_biases(self) -> tuple[float, float]:
         """Return the range of bias terms for which the points are as good as the rows."""
         return -np.inf, np.inf

@@ -17,6 +17,7 @@ from trueup.splits import GroupArray
 from trueup.summaries.points import Arrays, Points, State
 
 _ORDER = 5
+_SMALLEST_SUM = 1e-290  # digits are lost below 1e-308
 _NODES = np.arange(-2.0, 3.0)  # in standard deviations around the mean
 _WEIGHTS_OF_MOMENTS = np.linalg.inv(np.vander(_NODES, increasing=True).T)
 
@@ -62,8 +63,9 @@ class ResidualMoments(State):
         group = np.flatnonzero(self.sums[:, 0, 0] > 0.0)
         sums = self.sums[group]
         variance = sums[:, 0, 2] / sums[:, 0, 0]
-        spread = np.where(variance > 0.0, np.sqrt(variance), 1.0)[:, None]
-        scaled = sums / spread[:, :, None] ** np.arange(_ORDER)
+        spread = np.sqrt(np.maximum(variance, 0.0))[:, None]  # 0: all points are at the centre
+        unit = np.where(spread > 0.0, spread, 1.0)
+        scaled = sums / unit[:, :, None] ** np.arange(_ORDER)
         weight = scaled @ _WEIGHTS_OF_MOMENTS.T
         residual = (self.centre[group][:, None] + spread * _NODES).ravel()
         return Points(
@@ -73,6 +75,11 @@ class ResidualMoments(State):
             squared_weight=weight[:, 1].ravel(),
             group=np.repeat(group, _ORDER),
         )
+
+    def keeps_digits(self) -> bool:
+        second, fourth = self.sums[:, :, 2], self.sums[:, :, 4]
+        lost = (second > 0.0) & (fourth < _SMALLEST_SUM)
+        return bool(np.isfinite(self.sums).all()) and not lost.any()
 
     def to_arrays(self) -> Arrays:
         return {"centre": self.centre, "sums": self.sums}

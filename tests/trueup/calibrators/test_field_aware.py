@@ -7,10 +7,16 @@ import pandas as pd
 import pytest
 import torch
 from scipy.optimize import minimize
-from scipy.special import expit, logit, softmax
+from scipy.special import expit, logit, logsumexp, softmax
 
-from trueup.calibrators import FieldOffsetCalibrator, ILPSCalibrator, NeuralCalibrator
+from trueup.calibrators import (
+    FieldOffsetCalibrator,
+    ILPSCalibrator,
+    NeuralCalibrator,
+    TemperatureCalibrator,
+)
 from trueup.calibrators.field_offset import Offsets, fit_offsets
+from trueup.calibrators.shared_line_plot import fit_shared_line_plot
 from trueup.errors import InvalidInputError
 from trueup.losses import LogLoss
 
@@ -212,6 +218,44 @@ class TestNeural:
         calibrated = NeuralCalibrator().fit(p, y, fields=fields).predict_proba(p, fields=fields)
         np.testing.assert_allclose(calibrated.sum(axis=1), 1.0)
         assert np.abs(calibrated - truth).mean() < 0.25 * np.abs(p - truth).mean()
+
+    def test_multiclass_line_plot_bends_where_one_factor_cannot(self):
+        rng = np.random.default_rng(12)
+        p = softmax(2.0 * rng.normal(size=(20_000, 3)), axis=1)
+        truth = softmax(np.where(np.log(p) < -2.0, -2.0, np.log(p)), axis=1)  # flat below
+        y = (rng.random((20_000, 1)) > truth.cumsum(axis=1)).sum(axis=1)
+        early, late = slice(0, 15_000), slice(15_000, None)
+        neural = NeuralCalibrator(epochs=1).fit(p[early], y[early])
+        bent = neural.predict_proba(p[late])
+        one_factor = TemperatureCalibrator().fit(p[early], y[early]).predict_proba(p[late])
+        distance = np.abs(bent - truth[late]).mean()
+        assert distance < 0.3 * np.abs(one_factor - truth[late]).mean()
+
+    def test_multiclass_line_plot_keeps_the_order_of_classes_up_to_its_biases(self):
+        rng = np.random.default_rng(13)
+        margin = rng.normal(size=(2000, 4))
+        y = rng.integers(0, 4, 2000)
+        fitted = NeuralCalibrator(epochs=1).fit(softmax(margin, axis=1), y).eta_
+        grid = np.sort(rng.normal(-2.0, 3.0, 10_000))
+        assert (np.diff(fitted.line_plot(grid)) >= 0.0).all()
+        assert fitted.bias.mean() == pytest.approx(0.0, abs=1e-12)
+
+    def test_shared_line_plot_is_the_minimum(self):
+        rng = np.random.default_rng(14)
+        margin = np.log(softmax(rng.normal(size=(600, 3)), axis=1))
+        y, weight = rng.integers(0, 3, 600).astype(float), rng.uniform(0.5, 2.0, 600)
+        fitted = fit_shared_line_plot(margin, y, weight, n_knots=6, ridge=3.0)
+        knots, width = fitted.line_plot.knots, np.diff(fitted.line_plot.knots)
+
+        def objective(theta):
+            eta = np.interp(margin, knots, np.cumsum(np.r_[knots[0], theta[:5]])) + theta[5:]
+            loss = logsumexp(eta, axis=1) - eta[np.arange(600), y.astype(int)]
+            return weight @ loss + 3.0 * ((theta[:5] - width) ** 2 / width).sum()
+
+        bounds = [(0.0, None)] * 5 + [(None, None)] * 3
+        twin = minimize(objective, np.r_[width, np.zeros(3)], bounds=bounds, method="SLSQP")
+        own = objective(np.r_[np.diff(fitted.line_plot.heights), fitted.bias])
+        assert own <= twin.fun + 1e-4
 
     def test_wrong_fraction_is_named(self):
         with pytest.raises(InvalidInputError, match=r"validation_fraction must be in \[0, 1\)"):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
+from trueup import field_calibration
 from trueup.calibrators import (
     FieldOffsetCalibrator,
     Guarded,
@@ -98,14 +99,15 @@ def test_log_loss_change_by_hand():
 
 
 def slow_field_error(y, p, weight, codes):
-    """Squared error of each cell minus its expectation under y ~ p."""
+    """Mean over rows of the mean product of two residuals of their cell."""
     total = 0.0
     for code in codes:
         for cell in np.unique(code):
-            inside = code == cell
-            error = (weight[inside] * (y[inside] - p[inside])).sum()
-            noise = (weight[inside] ** 2 * p[inside] * (1.0 - p[inside])).sum()
-            total += (error**2 - noise) / len(codes)
+            rows = np.flatnonzero(code == cell)
+            pairs = [(i, j) for i in rows for j in rows if i != j]
+            product = sum(weight[i] * weight[j] * (y[i] - p[i]) * (y[j] - p[j]) for i, j in pairs)
+            mean = product / sum(weight[i] * weight[j] for i, j in pairs)
+            total += weight[rows].sum() * mean / len(codes)
     return total / weight.sum()
 
 
@@ -121,6 +123,15 @@ def test_field_error_change_equals_the_difference_of_two_errors():
     assert change.value == pytest.approx(expected, rel=1e-10)
 
 
+def test_field_error_change_is_that_of_the_debiased_error():
+    rng = np.random.default_rng(6)
+    before, after, site = rng.random(500), rng.random(500), rng.integers(0, 9, 500)
+    y = (rng.random(500) < before).astype(float)
+    change = field_error_change(y, before, after, np.ones(500), [site])
+    measured = [field_calibration(y, p, site).debiased for p in (before, after)]
+    assert change.value == pytest.approx(measured[1] - measured[0], rel=1e-10)
+
+
 def test_field_error_change_has_mean_and_spread_as_stated():
     rng = np.random.default_rng(5)
     truth, code = rng.uniform(0.1, 0.5, 2000), rng.integers(0, 12, 2000)
@@ -131,10 +142,8 @@ def test_field_error_change_has_mean_and_spread_as_stated():
     ]
     values = np.array([change.value for change in changes])
     stated = np.mean([change.standard_error for change in changes])
-    moved = np.bincount(code, after - before)
-    # E[s_after^2] = v_truth + moved^2; each form subtracts the variance of its own predictions.
-    expected = (moved**2).sum() + (truth * (1 - truth) - after * (1 - after)).sum()
-    assert values.mean() == pytest.approx(expected / 2000, abs=4 * stated / np.sqrt(2000))
+    expected = 0.03**2 * np.mean(code < 4)  # of a model that was right before
+    assert values.mean() == pytest.approx(expected, abs=4 * stated / np.sqrt(2000))
     assert values.std() == pytest.approx(stated, rel=4 / np.sqrt(2 * 2000))
 
 

@@ -64,3 +64,21 @@ def test_effective_sample_size_by_hand():
     assert effective_sample_size(np.array([1.0, 1.0, 0.0, 0.0])) == 0.5
     assert effective_sample_size(np.ones(7)) == 1.0
     assert effective_sample_size(np.zeros(3)) == 0.0
+
+
+def test_weights_equal_those_of_densratio_for_one_width_and_ridge(monkeypatch):
+    """The ridge is so large that no coefficient is negative: densratio would set those to 0."""
+    densratio = pytest.importorskip("densratio")
+    rng = np.random.default_rng(1)
+    reference, operational = rng.normal(size=(70, 2)), rng.normal(0.7, 0.8, size=(50, 2))
+    monkeypatch.setattr("trueup.monitoring.importance._WIDTHS", (1.0,))
+    monkeypatch.setattr("trueup.monitoring.importance._RIDGES", (10.0,))
+    ref, op = pooled_scale(reference, operational)
+    distances = ((op[:, None] - op[None]) ** 2).sum(-1)
+    sigma = (np.median(distances[distances > 0.0]) / 2.0) ** 0.5
+    other = densratio.densratio(
+        op, ref, method="RuLSIF", alpha=0.1, sigma_range=[sigma], lambda_range=[10.0], verbose=False
+    )
+    np.testing.assert_allclose(
+        rulsif_weights(reference, operational), other.compute_density_ratio(ref), rtol=1e-6
+    )

@@ -1,0 +1,35 @@
+"""When the sums of a summary can stand for its rows, and when they can't."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueup.errors import InexactSummaryError
+from trueup.evaluation import Evaluation
+from trueup.losses import FloatArray
+from trueup.magnitude import LARGEST, SMALLEST
+from trueup.summaries.points import State
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def require_magnitude(state: State, weight: FloatArray) -> None:
+    """Refuse residuals and weights whose powers have left float64."""
+    total = float(weight.sum())
+    if not (SMALLEST <= total <= LARGEST and state.keeps_digits()):
+        raise InexactSummaryError(
+            "residuals and weights must be such that float64 can hold their powers in a summary; "
+            f"got a total weight of {total:g}. Rescale them, or pass the rows to evaluate()."
+        )
+
+
+def require_exact_biases(state: State, evaluation: Evaluation) -> None:
+    """Refuse a bias term that moves far logits to where the loss is curved."""
+    low, high = state.exact_biases()
+    biases = np.array([evaluation.bias_term, *evaluation.fold_bias_terms])
+    outside = (biases < low) | (biases > high)
+    if outside.any():
+        raise InexactSummaryError(
+            f"y_logit must be within 38 of 0 in a summary whose bias is beyond 10; got a bias of "
+            f"{biases[outside][0]:g}. Check that they are natural log-odds, or pass the rows, or a "
+            "sample of them, to evaluate()."
+        )

@@ -1,0 +1,120 @@
+"""A Spark data frame as a batch gives the numbers of its rows as a pandas data frame."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+
+from trueup.errors import InvalidInputError
+from trueup_mlflow import monitor
+
+HAS_JAVA = bool(shutil.which("java") or os.environ.get("JAVA_HOME"))
+REQUIRED = os.environ.get("TRUEUP_REQUIRE_SERVICES") == "1"
+URI = "models:/demand/1"
+
+pytestmark = [
+    pytest.mark.services,
+    pytest.mark.skipif(not HAS_JAVA and not REQUIRED, reason="Spark needs Java, which is missing"),
+    # Spark's and MLflow's own code warns about itself.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:pyspark"),
+    pytest.mark.filterwarnings("ignore::FutureWarning:pyspark"),
+    pytest.mark.filterwarnings("ignore::UserWarning:pyspark"),
+    pytest.mark.filterwarnings("ignore::FutureWarning:mlflow"),
+    pytest.mark.filterwarnings("ignore::UserWarning:mlflow"),
+]
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    from pyspark.sql import SparkSession
+
+    folder = tmp_path_factory.mktemp("spark")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("PYSPARK_PYTHON", sys.executable)
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "Asia/Tokyo")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.local.dir", str(folder / "local"))
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+    patch.undo()
+
+
+def rows(n, seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    return pd.DataFrame(
+        {
+            "id": np.arange(n),
+            "a.b": x,
+            "site": rng.choice(["north", "south", None], n),
+            "when": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 999, n), "h"),
+            "y": x + 0.5 * rng.normal(size=n),
+        }
+    )
+
+
+@pytest.fixture
+def in_spark(spark, tmp_path):
+    """Put rows into Spark through a file; times become instants in its time zone."""
+
+    def read(table):
+        path = str(tmp_path / f"{len(list(tmp_path.iterdir()))}.parquet")
+        table.to_parquet(path, coerce_timestamps="us")
+        frame = spark.read.parquet(path)
+        return (
+            frame.withColumn("when", frame["when"].cast("timestamp")) if "when" in table else frame
+        )
+
+    return read
+
+
+@pytest.fixture
+def registered(client, tmp_path):
+    class FirstFeature(mlflow.pyfunc.PythonModel):
+        def predict(self, context, model_input):
+            return model_input["a.b"].to_numpy()
+
+    location = (tmp_path / "files").as_uri()
+    client.create_experiment("trueup/demand", artifact_location=location)
+    with mlflow.start_run():
+        mlflow.pyfunc.log_model(
+            name="model",
+            python_model=FirstFeature(),
+            registered_model_name="demand",
+            pip_requirements=["pandas"],
+        )
+
+
+def test_a_spark_batch_has_the_numbers_of_its_rows_and_is_logged_once(in_spark, registered):
+    reference, batch = rows(300, 0), rows(200, 1)
+    monitor.init(URI, in_spark(reference), target="y", row_id="id")
+    frame = in_spark(batch.sample(frac=1.0, random_state=0)).repartition(5)
+    got = monitor.estimate(URI, frame.drop("y"), at="2026-01-31")
+    assert got == monitor.estimate(URI, batch.drop(columns="y"), at="2026-02-28")
+    assert got == monitor.estimate(URI, frame.repartition(3))
+    (record,) = monitor.records(URI)
+    assert record.n == 200
+    labels = in_spark(batch[["y", "id"]]).repartition(4)
+    assert monitor.realize(URI, labels).n == 1
+    realized = float(((batch["y"] - batch["a.b"]) ** 2).mean())
+    assert monitor.records(URI)[0].realized == pytest.approx(realized)
+
+
+def test_spark_rows_without_a_row_id_are_refused(in_spark, registered):
+    monitor.init(URI, rows(60, 2).drop(columns="id"), target="y")
+    with pytest.raises(InvalidInputError, match="row_id must be a column of a Spark data frame"):
+        monitor.estimate(URI, in_spark(rows(60, 3)))
