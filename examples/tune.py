@@ -16,6 +16,7 @@ import optuna
 import torch
 from click_model import Pipeline, load_flights, train
 from mlflow.tracking import MlflowClient
+from optuna.trial import TrialState
 
 from trueup import Evaluation, evaluate
 from trueup_mlflow import log_study
@@ -57,7 +58,8 @@ def run_study(trials: int, seeds: SeedList, budget: int, storage: str | None) ->
         pruner=SeedRacePruner(n_configs=trials),
     )
     objective = SeedObjective(train_flights, seeds=seeds, n_base=2, n_startup_seeds=2)
-    study.optimize(objective, n_trials=trials - len(study.trials), show_progress_bar=True)
+    done = len(study.get_trials(states=(TrialState.COMPLETE, TrialState.PRUNED)))
+    study.optimize(objective, n_trials=trials - done, show_progress_bar=True)
     finals(study, train_flights, budget=budget)
     return study
 

@@ -70,15 +70,14 @@ def claim_of(trial: FrozenTrial) -> tuple[int, int]:
 def race_table(study: optuna.Study) -> RaceTable:
     """Return all configurations of a study, survivors first."""
     table = standings(study)
-    final_trainings = count_finals(study)
     score = table.means + table.standard_errors
     order = np.lexsort((score, ~table.contenders))
     rows = tuple(_row(table, int(index)) for index in order if table.n_seeds[index] > 0)
     return RaceTable(
         rows,
         selected=table.numbers[table.best()],
-        search_trainings=int(table.n_seeds.sum()) - final_trainings,
-        final_trainings=final_trainings,
+        search_trainings=int(table.n_searched.sum()),
+        final_trainings=count_finals(study),
     )
 
 

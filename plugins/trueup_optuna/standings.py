@@ -56,6 +56,8 @@ class Standings:
         The same for the vanilla metric, NaN where ``train`` returned a number.
     n_seeds : int array of shape (k,)
         Finished seeds, without a gap.
+    n_searched : int array of shape (k,)
+        Those of them that the search trained.
     records : tuple of tuple of SeedRecord
         What was kept of each seed; empty where the objective was not a SeedObjective.
     eliminations : mapping of int to Elimination
@@ -70,6 +72,7 @@ class Standings:
     values: FloatArray
     vanilla: FloatArray
     n_seeds: NDArray[np.intp]
+    n_searched: NDArray[np.intp]
     records: tuple[tuple[SeedRecord, ...], ...]
     eliminations: dict[int, Elimination]
     contenders: NDArray[np.bool_]
@@ -137,10 +140,11 @@ def standings(study: optuna.Study) -> Standings:
     race = companion(study, "finals")
     extra = {} if race is None else _extra_records(race)
     reports = study.user_attrs.get(REPORTS, "running_mean")
-    calibrated, vanilla, kept = [], [], []
+    calibrated, vanilla, kept, n_searched = [], [], [], []
     for trial in trials:
         own = finished_values({} if _failed(trial) else trial.intermediate_values, reports)
         records = seed_records(trial.user_attrs)[: len(own)]
+        n_searched.append(len(own))
         more = _continued(extra.get(trial.number, {}), len(own))
         calibrated.append(np.concatenate([own, [record.value for record in more]]))
         kept.append((*records, *more))
@@ -153,6 +157,7 @@ def standings(study: optuna.Study) -> Standings:
         sign(study) * table,
         sign(study) * _padded(vanilla, table.shape),
         n_seeds,
+        np.array(n_searched, dtype=np.intp),
         tuple(kept),
         eliminations,
         np.array([_contends(trial, eliminations) for trial in trials], dtype=bool) & (n_seeds > 0),

@@ -113,9 +113,12 @@ def save_figure(report: StudyReport, path: Path) -> None:
 
 
 def _draw_seeds(axes: Axes, report: StudyReport) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     for gone, color, label in ((False, "tab:blue", "in the race"), (True, "0.7", "eliminated")):
         rows = [row for row in report.rows if (row.eliminated_by is not None) == gone]
-        axes.bar([r.number for r in rows], [r.n_seeds for r in rows], color=color, label=label)
+        if rows:
+            axes.bar([r.number for r in rows], [r.n_seeds for r in rows], color=color, label=label)
     for row in report.rows:
         if row.eliminated_by is not None:
             axes.annotate(
@@ -127,10 +130,15 @@ def _draw_seeds(axes: Axes, report: StudyReport) -> None:
                 va="bottom",
             )
     axes.set(xlabel="trial", ylabel="seeds", title="Where the seeds went")
-    axes.legend()
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.margins(y=0.15)  # room for the legend
+    axes.legend(loc="upper right", ncols=2, fontsize=7)
 
 
 def _draw_posterior(axes: Axes, report: StudyReport) -> None:
+    from trueup_optuna.reporting import FINALIST_SEEDS
+
     rows = [row for row in report.rows if row.number in report.p_best]
     for row in rows[:8]:
         grid = row.mean + row.standard_error * np.linspace(-4.0, 4.0, 161)
@@ -139,6 +147,10 @@ def _draw_posterior(axes: Axes, report: StudyReport) -> None:
     axes.set(xlabel="true mean of the metric", ylabel="density", title="Finalists")
     if rows:
         axes.legend(fontsize=7)
+    else:
+        text = f"no configuration has {FINALIST_SEEDS} seeds yet"
+        axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center")
+        axes.set(xticks=[], yticks=[])
 
 
 def _draw_vanilla(axes: Axes, report: StudyReport) -> None:

@@ -53,6 +53,12 @@ def test_the_figure_sets_calibrated_against_vanilla(folder, monkeypatch):
     save_figure(report, folder / "report.png")
     save_figure(replace(report, vanilla=None), folder / "report.png")
     assert [len(figure.axes) for figure in drawn] == [3, 2]
+    seeds = drawn[0].axes[0]
+    for axis in (seeds.xaxis, seeds.yaxis):
+        assert all(float(place).is_integer() for place in axis.get_ticklocs())
+    labels = [text.get_text() for text in seeds.get_legend().get_texts()]
+    gone = any(row.eliminated_by is not None for row in report.rows)
+    assert labels == ["in the race", "eliminated"][: 1 + gone]
     points = drawn[0].axes[2].collections[0].get_offsets()
     expected = [
         [np.mean([s.vanilla for s in row.records]), np.mean([s.value for s in row.records])]

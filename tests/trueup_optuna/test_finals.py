@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import optuna
 import pytest
-from optuna.trial import TrialState
+from optuna.trial import TrialState, create_trial
 from scipy import stats
 from tests.trueup_optuna.training import result, train, train_classifier, train_maximized
 
@@ -21,8 +21,10 @@ from trueup_optuna import (
     report_study,
     select_best,
 )
+from trueup_optuna.race_table import race_table
+from trueup_optuna.records import SeedRecord
 from trueup_optuna.reporting import probability_of_lowest
-from trueup_optuna.standings import CONFIG, SEED_INDEX, standings
+from trueup_optuna.standings import CONFIG, RECORD, SEED_INDEX, standings
 
 
 def searched(storage=None, name=None, *, n_trials=12, function=train, direction="minimize", **more):
@@ -53,6 +55,20 @@ def test_finals_add_seeds_to_the_contenders_within_the_budget(storage, study_nam
     assert best.n_seeds > 3
     assert best.mean == pytest.approx(np.mean(values))
     assert sum(row.n_seeds for row in table.rows) == table.search_trainings + 10
+
+
+def test_a_gap_in_the_seeds_costs_the_search_no_training():
+    study = searched()
+    begun = sum(len(trial.intermediate_values) for trial in study.trials)
+    row = min(finals(study, train, budget=10).rows, key=lambda row: row.n_seeds)
+    assert row.n_seeds < 7
+    companion = optuna.load_study(study_name=f"{study.study_name}::finals", storage=study._storage)
+    late = {CONFIG: row.number, SEED_INDEX: 7, RECORD: SeedRecord(0.0, 7).to_attribute()}
+    companion.add_trial(create_trial(value=0.0, user_attrs=late))
+    table = race_table(study)
+    assert (table.search_trainings, table.final_trainings) == (begun, 11)
+    assert sum(row.n_seeds for row in table.rows) == begun + 10
+    assert report_study(study).search_trainings == begun
 
 
 def test_finals_resume_and_never_repeat_a_training(storage, study_name):
