@@ -6,7 +6,7 @@ user is touched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +25,9 @@ from trueup.reliability import ReliabilityCurve, reliability_curve
 _COLOURS = ("#1b6ca8", "#d1701a", "#3a8f4d", "#8a4fa3", "#8a8a8a")
 _MIN_SEEDS_OF_A_DENSITY = 5
 _DPI = 120
+_MARGIN = 0.35  # of the range of all seeds, on either side
+
+Pipelines = dict[str, NDArray[np.float64]]
 
 
 def seed_distributions(vanilla: Any, calibrated: Any, *, metric: str = "log_loss") -> Figure:
@@ -40,8 +43,9 @@ def seed_distributions(vanilla: Any, calibrated: Any, *, metric: str = "log_loss
     Returns
     -------
     matplotlib.figure.Figure
-        Two panels whose horizontal axes have the same length, so that widths compare. A mark for
-        each seed, a kernel density from five seeds on, the standard deviation in the legend.
+        Two panels with one and the same horizontal axis, so that widths and places compare. A mark
+        for each seed, a kernel density from five seeds on, the standard deviation in the legend;
+        the title names the pipelines and the number of seeds.
 
     Raises
     ------
@@ -64,10 +68,11 @@ def seed_distributions(vanilla: Any, calibrated: Any, *, metric: str = "log_loss
         )
     figure = Figure(figsize=(8.0, 3.2), layout="constrained", dpi=_DPI)
     all_axes = figure.subplots(1, 2, sharey=True)
-    half_width = 0.75 * max(_extent(pipelines) for pipelines in panels.values())
+    grid = _common_grid(panels.values())
     for axes, (label, pipelines) in zip(all_axes, panels.items(), strict=True):
-        _draw_seeds(axes, pipelines, half_width)
+        _draw_seeds(axes, pipelines, grid)
         axes.set_xlabel(label)
+    figure.suptitle(_title(panels[metric]), fontsize=9)
     all_axes[0].set_ylim(0.0, 1.25 * all_axes[0].get_ylim()[1])  # shared; room for the legend
     all_axes[0].set_ylabel("density over seeds")
     return figure
@@ -126,7 +131,7 @@ def reliability_diagram(
     return figure
 
 
-def _pipelines(values: Any, name: str) -> dict[str, NDArray[np.float64]]:
+def _pipelines(values: Any, name: str) -> Pipelines:
     named = values if isinstance(values, Mapping) else {"": values}
     arrays = {key: np.asarray(column(seeds, name), np.float64) for key, seeds in named.items()}
     if not arrays or not all(len(array) and np.isfinite(array).all() for array in arrays.values()):
@@ -137,17 +142,23 @@ def _pipelines(values: Any, name: str) -> dict[str, NDArray[np.float64]]:
     return arrays
 
 
-def _extent(pipelines: Mapping[str, NDArray[np.float64]]) -> float:
-    every = np.concatenate(list(pipelines.values()))
-    return float(np.ptp(every)) or float(np.abs(every).max()) or 1.0
+def _common_grid(panels: Iterable[Pipelines]) -> NDArray[np.float64]:
+    every = np.concatenate([seeds for pipelines in panels for seeds in pipelines.values()])
+    margin = _MARGIN * (float(np.ptp(every)) or float(np.abs(every).max()) or 1.0)
+    return np.linspace(every.min() - margin, every.max() + margin, 800)
 
 
-def _draw_seeds(
-    axes: Axes, pipelines: Mapping[str, NDArray[np.float64]], half_width: float
-) -> None:
-    every = np.concatenate(list(pipelines.values()))
-    centre = float(every.min() + every.max()) / 2.0
-    grid = np.linspace(centre - half_width, centre + half_width, 400)
+def _title(pipelines: Pipelines) -> str:
+    counts = {
+        name: f"{len(seeds)} seed{'s' * (len(seeds) > 1)}" for name, seeds in pipelines.items()
+    }
+    if len(set(counts.values())) > 1:
+        return ", ".join(f"{name} ({count})" for name, count in counts.items())
+    names = ", ".join(name for name in counts if name)
+    return ": ".join(filter(None, (names, next(iter(counts.values())))))
+
+
+def _draw_seeds(axes: Axes, pipelines: Pipelines, grid: NDArray[np.float64]) -> None:
     for index, (name, seeds) in enumerate(pipelines.items()):
         colour = _COLOURS[index % len(_COLOURS)]
         axes.plot(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mlflow.entities import RunStatus
+from mlflow.entities import Run, RunStatus
 from mlflow.tracking import MlflowClient
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
 
@@ -25,6 +25,7 @@ from trueup_mlflow.writer import RunWriter
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_Seeds = Mapping[str, Sequence[float]]
 _MAX_CHILDREN = 50_000  # MLflow's own limit of one search
 
 
@@ -48,17 +49,19 @@ def log_seed_summary(parent_run_id: str, *, client: MlflowClient | None = None) 
     Only metrics that every finished child has are summarised: a mean over some of the seeds would
     be taken for a mean over all of them. ``[K_low, K_high]`` is Student's t interval of the mean at
     95%, over seeds, on these validation rows. Each ``K`` that has a calibrated twin gets the figure
-    ``trueup/seed_distributions_<K>.png``.
+    ``trueup/seed_distributions_<K>.png``; it names the pipeline as the parent run is named.
     """
     client = client or MlflowClient()
-    children = _finished_children(parent_run_id, client)
+    parent = client.get_run(parent_run_id)
+    children = _finished_children(parent, client)
     metrics_of_seeds = [child.data.metrics for child in children]
     items = summary_items(metrics_of_seeds)
     if not items.metrics:
         return False
     writer = RunWriter(parent_run_id, client)
     client.set_tag(parent_run_id, ROLE_TAG, SEED_PARENT_ROLE)
-    _log_figures(metrics_of_seeds, set(items.metrics) & set(metrics_of_seeds[0]), writer)
+    summarised = set(items.metrics) & set(metrics_of_seeds[0])
+    _log_figures(parent.info.run_name, metrics_of_seeds, summarised, writer)
     return writer.log(items)
 
 
@@ -86,28 +89,30 @@ def summary_items(metrics_of_seeds: Sequence[Mapping[str, float]]) -> LogItems:
 
 
 def _log_figures(
-    metrics_of_seeds: Sequence[Mapping[str, float]], summarised: set[str], writer: RunWriter
+    pipeline: str,
+    metrics_of_seeds: Sequence[Mapping[str, float]],
+    summarised: set[str],
+    writer: RunWriter,
 ) -> None:
     for key in sorted(key for key in summarised if calibrated_key(key) in summarised):
-        vanilla = [metrics[key] for metrics in metrics_of_seeds]
-        calibrated = [metrics[calibrated_key(key)] for metrics in metrics_of_seeds]
+        vanilla = {pipeline: [metrics[key] for metrics in metrics_of_seeds]}
+        calibrated = {pipeline: [metrics[calibrated_key(key)] for metrics in metrics_of_seeds]}
         writer.log_figure(
             partial(_draw, vanilla, calibrated, key), figure_file("seed_distributions", key), key
         )
 
 
-def _draw(vanilla: Sequence[float], calibrated: Sequence[float], key: str) -> Figure:
+def _draw(vanilla: _Seeds, calibrated: _Seeds, key: str) -> Figure:
     from trueup_mlflow.figures import seed_distributions
 
     return seed_distributions(vanilla, calibrated, metric=key)
 
 
-def _finished_children(parent_run_id: str, client: MlflowClient) -> list[Any]:
-    experiment_id = client.get_run(parent_run_id).info.experiment_id
+def _finished_children(parent: Run, client: MlflowClient) -> list[Run]:
     return list(
         client.search_runs(
-            [experiment_id],
-            f"tags.`{MLFLOW_PARENT_RUN_ID}` = '{parent_run_id}' "
+            [parent.info.experiment_id],
+            f"tags.`{MLFLOW_PARENT_RUN_ID}` = '{parent.info.run_id}' "
             f"and attributes.status = '{RunStatus.to_string(RunStatus.FINISHED)}'",
             max_results=_MAX_CHILDREN,
         )

@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import sys
 import warnings
+from types import FrameType
 
 from trueup.errors import TrueupWarning
 
+_HOSTS = ("trueup", "mlflow", "sklearn", "optuna", "lightning", "torch", "xgboost", "lightgbm")
+"""Trueup, and packages that call it on the user's behalf."""
+
 
 def warn_user(message: str) -> None:
-    """Issue a ``TrueupWarning`` at the first frame outside of trueup and its plugins."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, TrueupWarning, stacklevel=level)
+    """Issue a ``TrueupWarning`` at the first frame outside of trueup and of what it is a guest of.
+
+    Where there is no such frame, as in a thread of MLflow, it is the outermost one.
+    """
+    frame = sys._getframe()
+    while frame.f_back is not None and _is_host(frame):
+        frame = frame.f_back
+    warnings.warn_explicit(
+        message,
+        TrueupWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=frame.f_globals.get("__name__"),
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+    )
 
 
-def _is_ours(module: str) -> bool:
-    return module.startswith(("trueup.", "trueup_"))
+def _is_host(frame: FrameType) -> bool:
+    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return package in _HOSTS or package.startswith("trueup_")

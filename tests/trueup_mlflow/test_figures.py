@@ -16,11 +16,14 @@ def seeds(n=12, seed=0):
     return rng.normal(0.43, 6e-4, n), rng.normal(0.429, 3e-4, n)
 
 
-def test_seed_distributions_have_one_panel_a_metric_with_axes_of_the_same_length():
+def test_seed_distributions_have_one_panel_a_metric_with_one_range():
     vanilla, calibrated = seeds()
     first, second = seed_distributions(vanilla, calibrated, metric="auc").axes
     assert [axes.get_xlabel() for axes in (first, second)] == ["auc", "calibrated_auc"]
-    assert np.ptp(first.get_xlim()) == pytest.approx(np.ptp(second.get_xlim()))
+    assert first.get_xlim() == second.get_xlim()
+    low, high = first.get_xlim()
+    assert low < min(vanilla.min(), calibrated.min())
+    assert high > max(vanilla.max(), calibrated.max())
     assert first.get_ylim() == second.get_ylim()
 
 
@@ -32,6 +35,20 @@ def test_seed_distributions_show_each_seed_and_the_standard_deviation():
     labels = [text.get_text() for text in axes.axes[0].get_legend().get_texts()]
     assert labels[0] == f"A: sd {np.std(vanilla, ddof=1):.2g}, 12 seeds"
     assert len(labels) == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "title"),
+    [
+        ([0.4, 0.5], "2 seeds"),
+        ([0.4], "1 seed"),
+        ({"MLP": [0.4, 0.5, 0.6]}, "MLP: 3 seeds"),
+        ({"A": [0.4, 0.5], "B": [0.4, 0.5]}, "A, B: 2 seeds"),
+        ({"A": [0.4, 0.5], "B": [0.4]}, "A (2 seeds), B (1 seed)"),
+    ],
+)
+def test_title_names_the_pipelines_and_the_number_of_seeds(values, title):
+    assert seed_distributions(values, values).get_suptitle() == title
 
 
 @pytest.mark.parametrize("values", [[0.4], [0.4, 0.4, 0.4, 0.4, 0.4, 0.4], [0.0], [0.1, 0.2]])

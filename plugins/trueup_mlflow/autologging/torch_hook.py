@@ -240,6 +240,8 @@ def _watched(
             on_failure(failure)
         return value
 
+    # torch.jit.script, which cannot compile a wrapper, asks this for what to compile.
+    watched.__prepare_scriptable__ = lambda: function  # type: ignore[attr-defined]
     return watched
 
 

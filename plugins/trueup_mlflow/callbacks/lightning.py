@@ -10,7 +10,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import MLFlowLogger
 
 from trueup_mlflow.callbacks.reporter import Reporter
-from trueup_mlflow.failures import warn
+from trueup_mlflow.failures import describe, warn
 from trueup_mlflow.items import calibrated_key, metric_key
 
 Read = Callable[[Any, Any], Mapping[str, Any]]
@@ -66,8 +66,11 @@ class TrueupCallback(Callback):
         """Find the run of the trainer's logger."""
         logger = next((log for log in trainer.loggers if isinstance(log, MLFlowLogger)), None)
         if logger is not None and self._reporter.run_id is None:
-            self._reporter.client = logger.experiment
-            self._reporter.run_id = logger.run_id
+            try:
+                self._reporter.client = logger.experiment
+                self._reporter.run_id = logger.run_id
+            except Exception as failure:  # there is no run that a tag could go to
+                self._reporter.give_up(f"calibrated metrics are not logged: {describe(failure)}")
         if trainer.world_size > 1:
             warn("calibrated metrics need all validation rows on one device; nothing is logged")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueup import Evaluation
-from trueup_mlflow.failures import describe
+from trueup_mlflow.failures import describe, warn
 from trueup_mlflow.items import metric_key
 from trueup_mlflow.log_evaluation import log_evaluation
 from trueup_mlflow.writer import RunWriter
@@ -74,3 +74,8 @@ class Reporter:
             self._failed = True
             writer = RunWriter(run_id=self.run_id, client=self.client)
             writer.skip(metric_key(loss, self.prefix), describe(failure))
+
+    def give_up(self, reason: str) -> None:
+        """Warn without a tag, and log nothing more."""
+        self._failed = True
+        warn(reason)

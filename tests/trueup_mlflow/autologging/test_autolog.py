@@ -430,3 +430,11 @@ def test_logged_metric_costs_no_request_more(server, off_at_the_end, binary):
     assert several_with_twins == several == ["runs/log-batch"]
     latest = mlflow.search_runs(experiment_names=["tests"], max_results=1)
     assert latest["metrics.calibrated_loss"].notna().all()
+
+
+@pytest.mark.parametrize("log", [mlflow.log_metric, lambda k, v: mlflow.log_metrics({k: v})])
+def test_warning_points_to_the_users_line(client, off_at_the_end, binary, log):
+    autolog(split=HoldOut(0.02))
+    with mlflow.start_run(), pytest.warns(TrueupWarning) as seen:
+        log("loss", log_loss(binary.y, binary.p))
+    assert seen[0].filename == __file__

@@ -157,3 +157,36 @@ def test_hooks_are_opt_in(client):
     autolog()
     assert functional.cross_entropy is original
     autolog(disable=True)
+
+
+def plain_losses(x, y, z):
+    return (
+        functional.cross_entropy(x, y)
+        + functional.nll_loss(x, y)
+        + functional.mse_loss(z, z * 0.5)
+        + functional.binary_cross_entropy_with_logits(z, z.sigmoid())
+        + functional.binary_cross_entropy(z.sigmoid(), z.sigmoid())
+    )
+
+
+class LossOfModule(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.criterion = nn.CrossEntropyLoss()
+
+    def forward(self, x, y):
+        return self.criterion(x, y)
+
+
+# torch advises to use torch.compile.
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*deprecated:DeprecationWarning")
+def test_functions_and_modules_can_be_scripted_and_compiled_code_is_not_watched(client, watched):
+    x, y = rows(3)
+    z = x[:, 0]
+    with torch.no_grad():
+        scripted = torch.jit.script(plain_losses)(x, y, z)
+        of_module = torch.jit.script(LossOfModule())(x, y)
+    assert scripted.item() == pytest.approx(plain_losses(x, y, z).item(), rel=1e-6)
+    with mlflow.start_run() as run:
+        mlflow.log_metric("loss", of_module.item())
+    assert not any(map(is_own_key, client.get_run(run.info.run_id).data.metrics))
