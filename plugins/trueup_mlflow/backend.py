@@ -1,17 +1,17 @@
 """The project backend ``trueup-seeds``: one project, several seeds, one parent run.
 
 ``mlflow run . --backend trueup-seeds --backend-config '{"seeds": 5, "workers": 1}'`` makes a child
-run of each seed, waits for all of them and summarises their metrics on the parent. Each child is an
-``mlflow run`` of its own, so that environment managers and project code behave as always.
+run of each seed, waits for all of them, summarises their metrics on the parent and prints the
+summary. Each child is an ``mlflow run`` of its own, so that environment managers and project code
+behave as always.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,9 +32,13 @@ from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
 
 from trueup_mlflow.context import AUTOLOG_VARIABLE, SEED_VARIABLE
 from trueup_mlflow.items import ROLE_TAG, SEED_PARENT_ROLE, SEED_TAG
+from trueup_mlflow.seed_processes import SeedProcesses, ends_cleanly_when_terminated
+from trueup_mlflow.seed_table import seed_table
 from trueup_mlflow.seeds import log_seed_summary
 
 SEED_PARAMETER = "seed"
+_POLL = 0.5  # seconds
+_EXPERIMENT_NAME = "MLFLOW_EXPERIMENT_NAME"  # mlflow run refuses it beside the id
 _FINISHED = str(RunStatus.to_string(RunStatus.FINISHED))
 _FAILED = str(RunStatus.to_string(RunStatus.FAILED))
 _KILLED = str(RunStatus.to_string(RunStatus.KILLED))
@@ -181,7 +185,8 @@ class SeedsBackend(AbstractBackend):
         parent_run_id = _create_parent(project)
         status = _KILLED  # of the parent, unless we get to the end
         try:
-            failed = _run_all(project, config, parent_run_id)
+            with ends_cleanly_when_terminated():
+                failed = _run_all(project, config, parent_run_id)
             log_seed_summary(parent_run_id)
             status = _FAILED if failed else _FINISHED
         except Exception:
@@ -189,6 +194,7 @@ class SeedsBackend(AbstractBackend):
             raise
         finally:  # after Ctrl-C as well
             MlflowClient().set_terminated(parent_run_id, status)
+        _print_summary(parent_run_id, config, failed)
         if failed:
             raise ExecutionException(
                 f"seeds {failed} failed; the other seeds are summarised on run {parent_run_id}"
@@ -220,35 +226,64 @@ def _create_parent(project: _Project) -> str:
 def _run_all(project: _Project, config: SeedsConfig, parent_run_id: str) -> list[int]:
     """Run each seed and return those that failed.
 
-    The first one runs alone: it builds the environment that all the others use.
+    The first one runs alone: it builds the environment that all the others use. An exception or a
+    signal stops all of them.
     """
+    processes = SeedProcesses()
 
     def succeeded(seed: int) -> bool:
-        return _run_seed(project, seed, parent_run_id)
+        return _run_seed(project, seed, parent_run_id, processes)
 
     first, *others = config.seeds
-    with ThreadPoolExecutor(config.workers) as pool:
-        outcomes = [succeeded(first), *pool.map(succeeded, others)]
+    pool = ThreadPoolExecutor(config.workers)
+    try:
+        outcomes = _results([pool.submit(succeeded, first)])
+        outcomes += _results([pool.submit(succeeded, seed) for seed in others])
+    except BaseException:
+        processes.stop()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
     return [seed for seed, success in zip(config.seeds, outcomes, strict=True) if not success]
 
 
-def _run_seed(project: _Project, seed: int, parent_run_id: str) -> bool:
+def _results(futures: Sequence[Future[bool]]) -> list[bool]:
+    """Return the results, or raise the first exception; awake often enough to take a Ctrl-C.
+
+    Libraries that handle SIGINT in C may let the wait for a lock go on after it.
+    """
+    pending = set(futures)
+    while pending:
+        done, pending = wait(pending, timeout=_POLL, return_when=FIRST_EXCEPTION)
+        for future in done:
+            future.result()
+    return [future.result() for future in futures]
+
+
+def _run_seed(project: _Project, seed: int, parent_run_id: str, processes: SeedProcesses) -> bool:
     run_id = project.create_run(seed, parent_run_id)
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name != _EXPERIMENT_NAME},
         **get_run_env_vars(run_id, project.experiment_id),
         "MLFLOW_TRACKING_URI": mlflow.get_tracking_uri(),
         SEED_VARIABLE: str(seed),
         # Seeds the generators of a project that declares no seed, and logs calibrated twins.
         AUTOLOG_VARIABLE: os.environ.get(AUTOLOG_VARIABLE, "1"),
     }
-    command = project.command(seed, run_id)
-    success = subprocess.run(command, env=environment, check=False).returncode == 0
+    success = processes.run(project.command(seed, run_id), environment)
     client = MlflowClient()
     status = RunStatus.from_string(client.get_run(run_id).info.status)
-    if not RunStatus.is_terminated(status):  # the child died before it could say so
+    if processes.stopped and not success:
+        client.set_terminated(run_id, _KILLED)
+    elif not RunStatus.is_terminated(status):  # the child died before it could say so
         client.set_terminated(run_id, _FINISHED if success else _FAILED)
     return success
+
+
+def _print_summary(parent_run_id: str, config: SeedsConfig, failed: list[int]) -> None:
+    n = len(config.seeds)
+    print(f"parent run {parent_run_id}: {n - len(failed)} of {n} seeds finished")
+    print(seed_table(MlflowClient().get_run(parent_run_id).data.metrics), flush=True)
 
 
 def _is_integer(value: object) -> bool:
