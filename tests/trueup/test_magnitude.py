@@ -16,7 +16,7 @@ from trueup import (
 from trueup.errors import InexactSummaryError, InvalidInputError, UndefinedMetricError
 from trueup.magnitude import scaled
 from trueup.reliability import reliability_curve
-from trueup.summaries import LogLossSummary, SquaredErrorSummary
+from trueup.summaries import FieldSummary, LogLossSummary, PoissonSummary, SquaredErrorSummary
 
 SIZES = (200, 12_000)  # scored by rows, and by a summary
 FAR = (-1060, -700, 700, 1000)  # powers of two
@@ -95,7 +95,16 @@ def test_summary_that_cannot_hold_its_weights_says_so(power):
     summary = LogLossSummary(InSample())
     y = np.arange(100) % 2
     summary.update(y, rng.uniform(0.1, 0.9, 100), sample_weight=np.full(100, 2.0**power))
-    with pytest.raises(InexactSummaryError, match="float64 can hold their powers in a summary; go"):
+    with pytest.raises(InexactSummaryError, match="sample_weight must add up to a number between"):
+        summary.compute()
+
+
+@pytest.mark.parametrize("power", FAR)
+def test_field_summary_that_cannot_hold_its_weights_says_so(power):
+    summary = FieldSummary("site")
+    weight = np.full(4, 2.0**power)
+    summary.update([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8], list("aabb"), sample_weight=weight)
+    with pytest.raises(InexactSummaryError, match="sample_weight must add up to a number between"):
         summary.compute()
 
 
@@ -103,6 +112,15 @@ def test_summary_that_cannot_hold_its_weights_says_so(power):
 def test_summary_that_cannot_hold_its_residuals_says_so(scale):
     summary = SquaredErrorSummary(InSample())
     summary.update(scale * np.random.default_rng(0).normal(size=100), np.zeros(100))
+    with pytest.raises(InexactSummaryError, match="Rescale them, or pass the rows to evaluate"):
+        summary.compute()
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e160, 1e300])
+def test_summary_that_cannot_hold_its_counts_says_so(scale):
+    summary = PoissonSummary(InSample())
+    counts = np.random.default_rng(0).poisson(3.0, 100)
+    summary.update(scale * counts, np.full(100, scale))
     with pytest.raises(InexactSummaryError, match="Rescale them, or pass the rows to evaluate"):
         summary.compute()
 

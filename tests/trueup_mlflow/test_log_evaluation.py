@@ -150,6 +150,7 @@ def test_undefined_metric_warns_tags_and_returns_none(client):
     assert run.data.metrics == {}
     assert gained_tags(run) == {"trueup.skipped.val_log_loss", "trueup.version"}
     assert "all labels are the same (0)" in run.data.tags["trueup.skipped.val_log_loss"]
+    assert "Pass rows of every class" in run.data.tags["trueup.skipped.val_log_loss"]
 
 
 @pytest.mark.parametrize("rows_with_a_warning", [([0, 0], [0.5, 0.5]), ([0, 1] * 20, [0, 1] * 20)])

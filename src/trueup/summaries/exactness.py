@@ -12,14 +12,25 @@ from trueup.summaries.points import State
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def require_magnitude(state: State, weight: FloatArray) -> None:
-    """Refuse residuals and weights whose powers have left float64."""
+def require_total_weight(weight: FloatArray) -> None:
+    """Refuse weights whose squares have left float64; none at all are left to others."""
     total = float(weight.sum())
-    if not (SMALLEST <= total <= LARGEST and state.keeps_digits()):
+    if weight.any() and not SMALLEST <= total <= LARGEST:
         raise InexactSummaryError(
-            "residuals and weights must be such that float64 can hold their powers in a summary; "
-            f"got a total weight of {total:g}. Rescale them, or pass the rows to evaluate()."
+            f"sample_weight must add up to a number between {SMALLEST} and {LARGEST} in a summary; "
+            f"got {total:g}. Rescale the weights, or pass the rows to evaluate()."
         )
+
+
+def require_magnitude(state: State, weight: FloatArray) -> None:
+    """Refuse weights and numbers whose powers have left float64."""
+    if not state.keeps_digits():
+        raise InexactSummaryError(
+            "targets, predictions and weights must be such that float64 can hold their powers in a "
+            "summary; got some too large or too small. Rescale them, or pass the rows to "
+            "evaluate()."
+        )
+    require_total_weight(weight)
 
 
 def require_exact_biases(state: State, evaluation: Evaluation) -> None:

@@ -14,6 +14,7 @@ from trueup.field_cells import Levels, read_levels
 from trueup.field_distribution import binomial_deviation
 from trueup.inputs import column, read_binary_labels, read_probabilities, read_weight
 from trueup.losses import FloatArray
+from trueup.summaries.exactness import require_total_weight
 
 N_SUMS = 6
 _EPSILON = 0.01
@@ -100,7 +101,14 @@ class FieldSummary:
         self.sums = grown
 
     def compute(self) -> FieldErrors:
-        """Return the calibration error over the levels of positive weight."""
+        """Return the calibration error over the levels of positive weight.
+
+        Raises
+        ------
+        InexactSummaryError
+            If the weights are so large or so small that their squares leave float64.
+        """
+        require_total_weight(self.sums[:, 0])
         total, label, proba, proba_square, weight_square, _ = self.sums[self.sums[:, 0] > 0.0].T
         gap, n = np.abs(label - proba), float(total.sum())
         row_weight = weight_square / total  # the weight of a row if all rows had the same

@@ -164,8 +164,7 @@ class LossSummary:
                 "summary must hold at least one row; got 0. Update it with the validation rows."
             )
         points = self._state.points()
-        if self._totals.support.any():  # otherwise score() says what is missing
-            require_magnitude(self._state, points.weight)
+        require_magnitude(self._state, points.weight)
         sample = Sample(
             self._state.loss_of_points or self.loss,
             **vars(points),

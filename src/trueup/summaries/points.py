@@ -17,6 +17,9 @@ from trueup.splits import GroupArray
 
 Arrays = dict[str, NDArray[Any]]
 
+SMALLEST_SUM = 1e-290
+"""Sums of powers below it have lost digits: float64 is exact down to 1e-308."""
+
 
 @dataclass(frozen=True)
 class Points:

@@ -16,7 +16,7 @@ from trueup._kernels import Engine
 from trueup.losses import FloatArray, PoissonDeviance
 from trueup.rows import Rows
 from trueup.splits import GroupArray
-from trueup.summaries.points import Arrays, Points, State
+from trueup.summaries.points import SMALLEST_SUM, Arrays, Points, State
 
 _PAIRS = [(i, j) for i in range(4) for j in range(i, 4)]  # of the numbers 1, a, y and mu
 _NODES = np.vstack(
@@ -73,6 +73,7 @@ class PoissonMoments(State):
         self.centre = np.zeros((n_groups, 3))
         self.sums = np.zeros((n_groups, 2, 4, 4))
 
+    @np.errstate(over="ignore", invalid="ignore")  # compute() refuses what is not finite
     def add(self, rows: Rows, groups: GroupArray, _kernels: Engine) -> None:
         y = rows.y_true
         half = 0.5 * rows.loss.values(y, rows.margin)
@@ -84,6 +85,7 @@ class PoissonMoments(State):
             block._set(group, values[mine], weight[mine])
         self.merge(block)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def merge(self, other: PoissonMoments) -> None:
         total = self.sums[:, 0, 0, 0] + other.sums[:, 0, 0, 0]
         share = np.divide(
@@ -93,6 +95,7 @@ class PoissonMoments(State):
         self.sums = _moved(self, centre) + _moved(other, centre)
         self.centre = centre
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def points(self) -> Points:
         group = np.flatnonzero(self.sums[:, 0, 0, 0] > 0.0)
         sums = self.sums[group]
@@ -110,6 +113,12 @@ class PoissonMoments(State):
             squared_weight=weight[:, 1].ravel(),
             group=np.repeat(group, len(_NODES)),
         )
+
+    def keeps_digits(self) -> bool:
+        squares = np.diagonal(self.sums, axis1=2, axis2=3)
+        lost = (squares > 0.0) & (squares < SMALLEST_SUM)
+        tiny = (self.centre != 0.0) & (np.abs(self.centre) < SMALLEST_SUM**0.5)
+        return bool(np.isfinite(self.sums).all()) and not (lost.any() or tiny.any())
 
     def to_arrays(self) -> Arrays:
         return {"centre": self.centre, "sums": self.sums}

@@ -14,10 +14,9 @@ from trueup._kernels import Engine
 from trueup.losses import FloatArray
 from trueup.rows import Rows
 from trueup.splits import GroupArray
-from trueup.summaries.points import Arrays, Points, State
+from trueup.summaries.points import SMALLEST_SUM, Arrays, Points, State
 
 _ORDER = 5
-_SMALLEST_SUM = 1e-290  # digits are lost below 1e-308
 _NODES = np.arange(-2.0, 3.0)  # in standard deviations around the mean
 _WEIGHTS_OF_MOMENTS = np.linalg.inv(np.vander(_NODES, increasing=True).T)
 
@@ -78,7 +77,7 @@ class ResidualMoments(State):
 
     def keeps_digits(self) -> bool:
         second, fourth = self.sums[:, :, 2], self.sums[:, :, 4]
-        lost = (second > 0.0) & (fourth < _SMALLEST_SUM)
+        lost = (second > 0.0) & (fourth < SMALLEST_SUM)
         return bool(np.isfinite(self.sums).all()) and not lost.any()
 
     def to_arrays(self) -> Arrays:
