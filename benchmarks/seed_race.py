@@ -148,7 +148,7 @@ def validity_rows(replicates: int) -> Iterator[str]:
     for variance in ("moderated", "own"):
         for noise in NOISES:
             for rho in (0.0, 0.5):
-                for factor in (1.0, 2.0, 3.0, 5.0):
+                for factor in (1.0, 2.0, 3.0, 5.0, 8.0):
                     counts = [
                         false_eliminations(
                             noise, rho, factor,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
+from trueup_mlflow.raw_model import raw_model
 
 
 @dataclass(frozen=True)
@@ -64,27 +65,12 @@ def predict(
     y_true = np.asarray(dataset.labels_data)
     if model_type == "regressor":
         return Predictions(y_true, _predicted(model, dataset, column).astype(np.float64))
-    raw = _raw_model(model)
+    raw = raw_model(model)
     if hasattr(raw, "predict_proba"):
         probability = np.asarray(raw.predict_proba(_features(dataset)))
     else:
         probability = _require_probabilities(_predicted(model, dataset, column))
     return Predictions(y_true, probability, _labels(raw, y_true, probability, config))
-
-
-def _raw_model(model: Any) -> Any:
-    """Return the model inside of a pyfunc; None where there is none to be had."""
-    get_raw_model = getattr(model, "get_raw_model", None)
-    return None if get_raw_model is None else _or_none(get_raw_model)
-
-
-def _or_none(get_raw_model: Any) -> Any:
-    from mlflow.exceptions import MlflowException
-
-    try:
-        return get_raw_model()
-    except (MlflowException, NotImplementedError):  # a flavour without one
-        return None
 
 
 def _features(dataset: Any) -> Any:

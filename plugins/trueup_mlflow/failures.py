@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from trueup.errors import TrueupWarning
-from trueup.user_warning import warn_user
+from trueup.user_warning import pass_over, warn_user
+
+pass_over("mlflow", "optuna", "lightning", "torch", "xgboost", "lightgbm")
 
 
 def warn(message: str) -> None:

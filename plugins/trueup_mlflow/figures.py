@@ -18,8 +18,9 @@ from scipy.special import expit
 from scipy.stats import gaussian_kde
 
 from trueup import expected_calibration_error
+from trueup.columns import column
 from trueup.errors import InvalidInputError
-from trueup.inputs import column, read_probabilities
+from trueup.predictions import read_probabilities
 from trueup.reliability import ReliabilityCurve, reliability_curve
 
 _COLOURS = ("#1b6ca8", "#d1701a", "#3a8f4d", "#8a4fa3", "#8a8a8a")

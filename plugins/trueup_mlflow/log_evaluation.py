@@ -11,7 +11,7 @@ import mlflow
 import trueup
 from trueup import Evaluation
 from trueup.errors import InvalidInputError
-from trueup.inputs import read_binary_labels
+from trueup.labels import read_binary_labels
 from trueup.losses import get_loss
 from trueup_mlflow.failures import describe
 from trueup_mlflow.items import evaluation_items, figure_file, metric_key

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from trueup.columns import as_array, column
 from trueup.errors import InvalidInputError
-from trueup.inputs import as_array, column
 from trueup.split_text import parse_split
 from trueup.splits import CrossFit, Split
 

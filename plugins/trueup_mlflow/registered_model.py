@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
 from trueup.monitoring.out_of_fold import is_refittable
+from trueup_mlflow.raw_model import raw_model
 
 _URI = re.compile(r"models:/(?P<name>[^/@]+)(?:/(?P<version>\d+)|@(?P<alias>.+))")
 
@@ -98,10 +99,7 @@ class LoadedModel:
     @property
     def estimator(self) -> Any:
         """The scikit-learn-like model inside, or None where it cannot be refitted."""
-        try:
-            raw = self.pyfunc.get_raw_model()
-        except (AttributeError, NotImplementedError, MlflowException):
-            return None
+        raw = raw_model(self.pyfunc)
         return raw if is_refittable(raw) else None
 
     def predict(self, features: Any, *, binary: bool) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from trueup.row_hash import rows_fingerprint, timed_ids
 from trueup.rows import Rows
 from trueup.scoring import Sample, score
 from trueup.splits import CrossFit, Split, kernel_rule
-from trueup.summaries import PoissonSummary, summary_type
+from trueup.summaries import LossSummary, summary_type
 
 _DEFAULT_SPLIT = CrossFit()
 _LONG = 1_000
@@ -107,16 +108,11 @@ def evaluate(
             "Pass CrossFit(), HoldOut(), Rolling(period) or InSample()."
         )
     check_threads(threads)
-    kind = summary_type(loss)
-    if kind is PoissonSummary:  # rows keep more digits of the standard error
-        kind = None
-    is_long = split.n_groups is not None and _is_long(y_true, split.n_groups)
-    by_id = times is None or kernel_rule(split) is not None  # summaries know no times
-    is_one_column = _is_one_column(y_pred if y_logit is None else y_logit)
-    if kind is not None and is_long and by_id and is_one_column and fields is None:
+    prediction = y_pred if y_logit is None else y_logit
+    summary = _summary_for(loss, split, y_true, prediction, times) if fields is None else None
+    if summary is not None:
         if times is not None:
             read_times(times, len(y_true))
-        summary = kind(split)
         summary.update(
             y_true,
             y_pred,
@@ -126,10 +122,8 @@ def evaluate(
             sample_weight=sample_weight,
             threads=threads,
         )
-        try:
+        with suppress(InexactSummaryError):  # the rows themselves are at hand
             return summary.compute()
-        except InexactSummaryError:
-            pass  # the rows themselves are at hand
     rows = read_rows(
         y_true,
         y_pred,
@@ -208,6 +202,18 @@ def calibrated_poisson_deviance(y_true: Any, y_pred: Any, **options: Any) -> flo
         Every other keyword of :func:`evaluate` but ``loss``.
     """
     return evaluate(y_true, y_pred, loss="poisson_deviance", **options).calibrated
+
+
+def _summary_for(
+    loss: str | Loss, split: Split, y_true: Any, prediction: Any, times: Any
+) -> LossSummary | None:
+    """Return an empty summary where it gives the numbers of the rows at less cost, or None."""
+    kind = summary_type(loss)
+    if kind is None or not kind.is_as_good_as_rows or split.n_groups is None:
+        return None
+    by_id = times is None or kernel_rule(split) is not None  # summaries know no times
+    suits = by_id and _is_long(y_true, split.n_groups) and _is_one_column(prediction)
+    return kind(split) if suits else None
 
 
 def _is_long(y_true: Any, n_groups: int) -> bool:

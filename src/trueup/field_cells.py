@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.columns import column
 from trueup.errors import InvalidInputError
-from trueup.inputs import column
 from trueup.losses import FloatArray
 
 MISSING = "(missing)"

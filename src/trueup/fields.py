@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup._kernels import engine
+from trueup.columns import read_weight
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.field_cells import Cells, Levels, read_levels
 from trueup.field_noise import absolute_error, check_epsilon, measure_noise, relative_error
 from trueup.field_worst import FieldCells, measure_cells
-from trueup.inputs import read_binary_labels, read_probabilities, read_weight
+from trueup.labels import read_binary_labels
 from trueup.losses import FloatArray
 from trueup.magnitude import scaled
 from trueup.plain_columns import sums_by_bin, sums_by_code
+from trueup.predictions import read_probabilities
 
 _BLOCK = 16_384
 

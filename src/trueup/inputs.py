@@ -11,17 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from trueup.columns import as_array as as_array
-from trueup.columns import column as column
-from trueup.columns import read_ids, read_times
-from trueup.columns import read_weight as read_weight
+from trueup.columns import column, read_ids, read_times, read_weight
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.labels import read_binary_labels as read_binary_labels
 from trueup.labels import read_labels
 from trueup.losses import Loss, SoftmaxLogLoss, get_loss
 from trueup.notices import Notices, Place
 from trueup.predictions import check_logit, check_prediction, n_columns, read_prediction
-from trueup.predictions import read_probabilities as read_probabilities
 from trueup.rows import Rows
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from trueup._kernels import engine
-from trueup.inputs import as_array
+from trueup.columns import as_array
 from trueup.losses import FloatArray
 
 

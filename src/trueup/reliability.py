@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from trueup.columns import read_weight
 from trueup.errors import InvalidInputError
-from trueup.inputs import read_binary_labels, read_probabilities, read_weight
+from trueup.labels import read_binary_labels
 from trueup.losses import FloatArray
 from trueup.magnitude import scaled
+from trueup.predictions import read_probabilities
 
 
 @dataclass(frozen=True)

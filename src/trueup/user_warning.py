@@ -8,8 +8,13 @@ from types import FrameType
 
 from trueup.errors import TrueupWarning
 
-_HOSTS = ("trueup", "mlflow", "sklearn", "optuna", "lightning", "torch", "xgboost", "lightgbm")
+_hosts = {"trueup", "sklearn"}
 """Trueup, and packages that call it on the user's behalf."""
+
+
+def pass_over(*packages: str) -> None:
+    """Add packages that a plugin is a guest of: warnings point past their frames too."""
+    _hosts.update(packages)
 
 
 def warn_user(message: str) -> None:
@@ -32,4 +37,4 @@ def warn_user(message: str) -> None:
 
 def _is_host(frame: FrameType) -> bool:
     package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-    return package in _HOSTS or package.startswith("trueup_")
+    return package in _hosts or package.startswith("trueup_")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from trueup.calibrators import Calibrator, CalibratorTable, GuardDecision
 
+# The names of `default_calibrators`, whose packages are too heavy to import for `--help`.
 _NAMES = (
     "shift",
     "temperature",
@@ -76,7 +77,7 @@ def calibrate(file: Path, **options: Any) -> None:
 def _read(file: Path, options: dict[str, Any]) -> pd.DataFrame:
     import pandas as pd
 
-    from trueup.inputs import read_binary_labels
+    from trueup.labels import read_binary_labels
 
     read = pd.read_csv if file.suffix in (".csv", ".gz") else pd.read_parquet
     frame: pd.DataFrame = read(file)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 
@@ -10,8 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy.stats import binom, poisson_binom
-from sklearn.calibration import calibration_curve
+from tests.trueup.field_cells import cells_of
 
 from trueup import (
     combine_fields,
@@ -21,7 +19,7 @@ from trueup import (
     field_calibration_error,
 )
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.field_cells import Cells, Levels, read_levels
+from trueup.field_cells import read_levels
 from trueup.field_distribution import mean_absolute_deviation, two_sided_p_values
 from trueup.field_noise import squared_error
 from trueup.field_worst import shrunk_offsets
@@ -62,30 +60,6 @@ def test_field_error_by_hand():
     assert field_calibration_error(y_true, y_proba, field) == 0.125
     relative = field_calibration_error(y_true, y_proba, field, relative=True, epsilon=0.5)
     assert relative == pytest.approx((0.25 / 1.0 + 0.25 / 1.0) / 4.0)
-
-
-def slow_prob_error(y_true, y_proba, n_bins):
-    sums = [[] for _ in range(n_bins)]
-    for y, p in zip(y_true, y_proba, strict=True):
-        sums[max(0, math.ceil(p * n_bins) - 1)].append(y - p)
-    return sum(abs(math.fsum(gaps)) for gaps in sums) / len(y_true)
-
-
-@pytest.mark.parametrize("n_bins", [1, 10, 15, 100])
-def test_prob_error_of_equal_width_equals_a_slow_twin(n_bins):
-    found = expected_calibration_error(LABEL, PROBA, n_bins=n_bins)
-    assert found == pytest.approx(slow_prob_error(LABEL, PROBA, n_bins), rel=1e-10)
-
-
-@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
-def test_prob_error_equals_scikit_learns_reliability_curve(strategy):
-    rate, mean = calibration_curve(LABEL, PROBA, n_bins=12, strategy=strategy)
-    edges = np.linspace(0.0, 1.0, 13)
-    edges = np.quantile(PROBA, edges) if strategy == "quantile" else edges
-    counts = np.bincount(np.searchsorted(edges[1:-1], PROBA), minlength=12)
-    expected = (counts[counts > 0] * np.abs(rate - mean)).sum() / N
-    found = expected_calibration_error(LABEL, PROBA, n_bins=12, strategy=strategy)
-    assert found == pytest.approx(expected, rel=1e-10)
 
 
 def test_integer_weights_equal_repeated_rows():
@@ -180,69 +154,6 @@ def test_pairs_of_fields_are_levels():
         combine_fields([1, 2], [1])
 
 
-def cells_of(codes, y_true, y_proba, weight=None):
-    codes = np.asarray(codes)
-    levels = Levels(codes, tuple(str(k) for k in range(codes.max() + 1)))
-    y_proba = np.asarray(y_proba, dtype=float)
-    weight = np.ones(len(codes)) if weight is None else weight
-    return Cells(levels, np.asarray(y_true, dtype=float), y_proba, weight)
-
-
-@pytest.mark.parametrize("rate", [0.001, 0.2, 0.5, 0.97])
-@pytest.mark.parametrize("size", [1, 2, 10, 20, 21, 200, 5000])
-def test_deviation_of_equal_probabilities_is_de_moivres(rate, size):
-    cells = cells_of(np.zeros(size, dtype=int), np.zeros(size), np.full(size, rate))
-    exact = binom.expect(lambda k: np.abs(k - size * rate), (size, rate), lb=0, ub=size)
-    assert mean_absolute_deviation(cells)[0] == pytest.approx(exact, rel=1e-9)
-
-
-@pytest.mark.parametrize("size", [1, 3, 20, 21, 60, 300])
-def test_distribution_of_unequal_probabilities_is_poisson_binomial(size):
-    p = np.random.default_rng(size).beta(1.0, 4.0, size)
-    place = np.arange(size + 1)
-    mass = poisson_binom.pmf(place, p)
-    deviation = mean_absolute_deviation(cells_of(np.zeros(size, dtype=int), np.zeros(size), p))[0]
-    exact = size <= 20
-    assert deviation == pytest.approx(mass @ np.abs(place - p.sum()), rel=1e-10 if exact else 5e-3)
-    for hits in {0, 1, size // 3, size // 2}:
-        y_true = np.arange(size) < hits
-        found = two_sided_p_values(cells_of(np.zeros(size, dtype=int), y_true, p))[0]
-        tail = mass[hits:] if hits > p.sum() else mass[: hits + 1]
-        expected = min(1.0, 2.0 * tail.sum())
-        assert found == pytest.approx(expected, rel=1e-8 if exact else 0.1, abs=1e-300)
-
-
-def every_weighted_tail(y_true, p, weight):
-    """Return twice the tail by going through all outcomes."""
-    outcomes = np.array(list(itertools.product([0.0, 1.0], repeat=len(p))))
-    mass, sums = np.where(outcomes, p, 1.0 - p).prod(axis=1), outcomes @ weight
-    own = weight @ y_true
-    tail = mass[sums >= own - 1e-9] if own > weight @ p else mass[sums <= own + 1e-9]
-    return min(1.0, 2.0 * tail.sum())
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_tail_of_weighted_positives_is_near_that_of_all_outcomes(seed):
-    rng = np.random.default_rng(seed)
-    p, weight = rng.beta(1.0, 3.0, 14), rng.uniform(0.2, 3.0, 14)
-    y_true = (rng.random(14) < 0.5).astype(float)
-    found = two_sided_p_values(cells_of(np.zeros(14, dtype=int), y_true, p, weight))[0]
-    expected = every_weighted_tail(y_true, p, weight)
-    assert 0.9 * expected < found < (1.6 if expected > 1e-4 else 3.0) * expected
-
-
-@pytest.mark.parametrize("size", [1, 2, 4, 7])
-def test_tail_of_few_weighted_positives_is_exact(size):
-    rng = np.random.default_rng(size)
-    p, weight = rng.beta(1.0, 3.0, 5 * size), rng.uniform(0.2, 3.0, 5 * size)
-    y_true, code = (rng.random(5 * size) < 0.5).astype(float), np.arange(5 * size) % 5
-    found = two_sided_p_values(cells_of(code, y_true, p, weight))
-    for cell in range(5):
-        own = code == cell
-        expected = every_weighted_tail(y_true[own], p[own], weight[own])
-        assert found[cell] == pytest.approx(expected, rel=1e-10)
-
-
 def test_rows_of_weight_zero_change_no_cell():
     weight = np.where(np.arange(N) % 5 == 0, 0.0, WEIGHT)
     kept = weight > 0.0
@@ -252,18 +163,6 @@ def test_rows_of_weight_zero_change_no_cell():
     ).cells
     for name in ("level", "observed", "predicted", "p_value", "offset"):
         np.testing.assert_array_equal(getattr(with_zeros, name), getattr(without, name))
-
-
-@pytest.mark.parametrize("hits", [0, 1, 2, 5, 40])
-def test_tail_of_rare_events_is_right_to_five_percent(hits):
-    p = np.random.default_rng(hits).beta(0.05, 20.0, 1000)
-    mass = poisson_binom.pmf(np.arange(1001), p)
-    tail = mass[hits:] if hits > p.sum() else mass[: hits + 1]
-    found = two_sided_p_values(cells_of(np.zeros(1000, dtype=int), np.arange(1000) < hits, p))[0]
-    if tail.sum() > 1e-13:  # below it the reference is rounding
-        assert found == pytest.approx(min(1.0, 2.0 * tail.sum()), rel=0.05)
-    else:
-        assert found < 1e-12
 
 
 def test_certain_predictions_have_no_noise():
@@ -385,45 +284,8 @@ def test_no_rows_are_undefined():
         field_calibration_error([], [], [])
 
 
-@pytest.mark.parametrize("n_bins", [1, 2, 3, 7, 10, 15, 49, 100])
-def test_uniform_bins_are_open_below_and_closed_above_to_the_last_bit(n_bins):
-    edges = np.linspace(0.0, 1.0, n_bins + 1)
-    proba = np.r_[edges, np.nextafter(edges[:-1], 1.0), np.nextafter(edges[1:], 0.0)]
-    proba = np.r_[proba, np.random.default_rng(0).random(2_000)]
-    y_true = (np.arange(len(proba)) % 3 == 0).astype(float)
-    bins = np.searchsorted(edges[1:-1], proba, side="left")
-    gaps = np.bincount(bins, y_true - proba, n_bins)
-    expected = np.abs(gaps).sum() / len(proba)
-    got = expected_calibration_error(y_true, proba, n_bins=n_bins)
-    assert got == pytest.approx(expected, abs=1e-14)
-
-
 def test_codes_with_gaps_are_levels_like_any_integers():
     codes = np.array([7, 0, 7, 3, 3, 9, 0, 7, 9, 9])
     table, sorted_out = read_levels(codes, "site"), read_levels(codes.astype(str), "site")
     assert table.names == sorted_out.names == ("0", "3", "7", "9")
     assert table.codes.tolist() == sorted_out.codes.tolist()
-
-
-@pytest.mark.parametrize("n_bins", [1, 10, 15, 100])
-def test_prob_ece_equals_netcal(n_bins):
-    metrics = pytest.importorskip("netcal.metrics")
-    rng = np.random.default_rng(1)
-    proba = rng.beta(1.0, 3.0, 5_000)
-    label = (rng.random(5_000) < proba**1.2).astype(int)
-    found = expected_calibration_error(label, proba, n_bins=n_bins)
-    assert found == pytest.approx(metrics.ECE(n_bins).measure(proba, label), abs=1e-12)
-
-
-@pytest.mark.parametrize("n_bins", [1, 10, 15])
-def test_prob_ece_equals_torchmetrics(n_bins):
-    torch = pytest.importorskip("torch")
-    calibration = pytest.importorskip("torchmetrics.functional.classification")
-    rng = np.random.default_rng(0)
-    proba = rng.beta(1.0, 3.0, 5_000)
-    label = (rng.random(5_000) < proba**1.2).astype(int)
-    expected = calibration.binary_calibration_error(
-        torch.from_numpy(proba), torch.from_numpy(label), n_bins=n_bins, norm="l1"
-    )
-    found = expected_calibration_error(label, proba, n_bins=n_bins)
-    assert found == pytest.approx(expected.item(), abs=1e-12)

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
-
 import mlflow
 import numpy as np
 import pandas as pd
 import pytest
+from tests.spark_session import NEEDS_SPARK, local_session
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow import monitor
 
-HAS_JAVA = bool(shutil.which("java") or os.environ.get("JAVA_HOME"))
-REQUIRED = os.environ.get("TRUEUP_REQUIRE_SERVICES") == "1"
 URI = "models:/demand/1"
 
 pytestmark = [
-    pytest.mark.services,
-    pytest.mark.skipif(not HAS_JAVA and not REQUIRED, reason="Spark needs Java, which is missing"),
-    # Spark's and MLflow's own code warns about itself.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:pyspark"),
-    pytest.mark.filterwarnings("ignore::FutureWarning:pyspark"),
-    pytest.mark.filterwarnings("ignore::UserWarning:pyspark"),
+    *NEEDS_SPARK,
+    # MLflow's own code warns about itself when it reads types.
     pytest.mark.filterwarnings("ignore::FutureWarning:mlflow"),
     pytest.mark.filterwarnings("ignore::UserWarning:mlflow"),
 ]
@@ -33,24 +23,9 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory):
-    from pyspark.sql import SparkSession
-
-    folder = tmp_path_factory.mktemp("spark")
-    patch = pytest.MonkeyPatch()
-    patch.setenv("PYSPARK_PYTHON", sys.executable)
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "Asia/Tokyo")
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config("spark.local.dir", str(folder / "local"))
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
-    patch.undo()
+    options = {"spark.sql.session.timeZone": "Asia/Tokyo"}
+    with local_session(tmp_path_factory.mktemp("spark"), options) as session:
+        yield session
 
 
 def rows(n, seed):

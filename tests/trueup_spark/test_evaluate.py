@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
+from tests.spark_session import NEEDS_SPARK, local_session
 
 from trueup import CrossFit, HoldOut, evaluate
 from trueup.errors import InvalidInputError
 
-HAS_JAVA = bool(shutil.which("java") or os.environ.get("JAVA_HOME"))
-REQUIRED = os.environ.get("TRUEUP_REQUIRE_SERVICES") == "1"
-
-pytestmark = [
-    pytest.mark.services,
-    pytest.mark.skipif(not HAS_JAVA and not REQUIRED, reason="Spark needs Java, which is missing"),
-    # Spark's own Python code warns about itself: sockets closed by the collector, pandas options.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:pyspark"),
-    pytest.mark.filterwarnings("ignore::FutureWarning:pyspark"),
-    pytest.mark.filterwarnings("ignore::UserWarning:pyspark"),
-]
+pytestmark = NEEDS_SPARK
 
 
 @pytest.fixture(autouse=True)
@@ -36,25 +22,12 @@ def evaluate_by_rows(monkeypatch):
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory):
-    from pyspark.sql import SparkSession
-
-    folder = tmp_path_factory.mktemp("spark")
-    patch = pytest.MonkeyPatch()
-    patch.setenv("PYSPARK_PYTHON", sys.executable)  # workers would take the first python3 there is
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "2g")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config("spark.local.dir", str(folder / "local"))
-        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
-    patch.undo()
+    options = {
+        "spark.driver.memory": "2g",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+    }
+    with local_session(tmp_path_factory.mktemp("spark"), options) as session:
+        yield session
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.utils import indexable
 
+from trueup.columns import column
 from trueup.errors import InvalidInputError
-from trueup.inputs import column
 from trueup.losses import Loss
 from trueup.resampling.aggregation import Aggregate, Plan, aggregated, check_aggregate
 from trueup.resampling.estimate import GEEstimate

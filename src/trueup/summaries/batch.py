@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup._kernels.plain import HashRule, PlainRows
+from trueup.columns import as_array, column, read_weight
 from trueup.errors import InvalidInputError
 from trueup.field_cells import Levels
-from trueup.inputs import as_array, column, read_rows, read_weight, require_fields
+from trueup.inputs import read_rows, require_fields
 from trueup.losses import Loss
 from trueup.notices import Notices, Place
 from trueup.row_hash import row_ids

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from trueup._kernels import engine
+from trueup.columns import column, read_weight
 from trueup.errors import InvalidInputError, StateMismatchError
 from trueup.field_cells import Levels, read_levels
 from trueup.field_distribution import binomial_deviation
-from trueup.inputs import column, read_binary_labels, read_probabilities, read_weight
+from trueup.labels import read_binary_labels
 from trueup.losses import FloatArray
+from trueup.predictions import read_probabilities
 from trueup.summaries.exactness import require_total_weight
 
 N_SUMS = 6

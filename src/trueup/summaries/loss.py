@@ -49,6 +49,8 @@ class LossSummary:
     """
 
     loss: ClassVar[Loss]
+    is_as_good_as_rows: ClassVar[bool] = True
+    """Whether ``evaluate`` may use it for rows that are in memory."""
     _state_type: ClassVar[type[LogitGrid] | type[ResidualMoments] | type[PoissonMoments]]
 
     def __init__(self, split: Split = _DEFAULT_SPLIT) -> None:
@@ -293,4 +295,5 @@ class PoissonSummary(LossSummary):
     """
 
     loss = PoissonDeviance()
+    is_as_good_as_rows = False  # rows keep more digits of the standard error
     _state_type = PoissonMoments

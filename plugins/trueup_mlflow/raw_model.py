@@ -1,0 +1,19 @@
+"""The model inside of a pyfunc."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def raw_model(model: Any) -> Any:
+    """Return the model inside of a pyfunc; None where there is none to be had."""
+    from mlflow.exceptions import MlflowException
+
+    get_raw_model = getattr(model, "get_raw_model", None)  # a plain function has none
+    if get_raw_model is None:
+        return None
+    try:
+        return get_raw_model()
+    # A flavour without one; one whose wrapper refuses, or looks for what its model does not have.
+    except (NotImplementedError, MlflowException, AttributeError):
+        return None

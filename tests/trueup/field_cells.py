@@ -1,0 +1,15 @@
+"""Cells of given codes, without a field."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueup.field_cells import Cells, Levels
+
+
+def cells_of(codes, y_true, y_proba, weight=None):
+    codes = np.asarray(codes)
+    levels = Levels(codes, tuple(str(k) for k in range(codes.max() + 1)))
+    y_proba = np.asarray(y_proba, dtype=float)
+    weight = np.ones(len(codes)) if weight is None else weight
+    return Cells(levels, np.asarray(y_true, dtype=float), y_proba, weight)
