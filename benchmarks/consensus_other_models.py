@@ -182,7 +182,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--trials", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=2)
     parser.add_argument("--raw", type=Path, required=True, help="JSON lines; a rerun goes on.")
     parser.add_argument("--minutes", type=float, default=np.inf, help="Begin no trial later.")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))

@@ -1,6 +1,6 @@
 """NannyML's DLE itself, in its own environment, on the trials of the consensus suite.
 
-    python benchmarks/nannyml_dle.py export --data FOLDER --trials 3 --seed 2 --to TRIALS
+    python benchmarks/nannyml_dle.py export --data FOLDER --trials 2 --seed 2 --to TRIALS
     NANNYML_PYTHON benchmarks/nannyml_dle.py estimate --to TRIALS
 
 NannyML pins packages that trueup does not live with. The first command writes rows, predictions and
@@ -20,7 +20,7 @@ import numpy as np
 def export(folder: Path, trials: int, seed: int, to: Path) -> None:
     """Write the held-out trials of each specification as ``.npz`` files."""
     import torch
-    from consensus_suite import SPECIFICATIONS, Network, draw
+    from consensus_specifications import SPECIFICATIONS, Network, draw
 
     from trueup.monitoring.direct_loss import DirectLossEstimator
 
@@ -66,6 +66,8 @@ def estimate(to: Path, out: Path) -> None:
         apart.append(abs(theirs - ours) / max(theirs, ours))
     out.write_text(
         "# NannyML's DLE and `DirectLossEstimator`\n\n"
+        "`nannyml_dle.py export --data FOLDER --to TRIALS`, then, in an environment with nannyml, "
+        "`nannyml_dle.py estimate --to TRIALS`.\n\n"
         f"nannyml {nannyml.__version__} on {len(apart)} held-out trials of the consensus suite: "
         f"relative difference of the two estimates, median {np.median(apart):.1e}, largest "
         f"{max(apart):.1e}. The suite's column of direct loss estimation is NannyML's.\n"
@@ -76,8 +78,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["export", "estimate"])
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--trials", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--trials", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=2)
     parser.add_argument("--to", type=Path, required=True, help="Folder of the trials.")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     asked = parser.parse_args()

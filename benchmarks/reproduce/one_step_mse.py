@@ -12,64 +12,19 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
-from one_step_data import FloatArray, Trials, benchmark, synthetic
+from one_step_columns import COLUMNS, FIELD, FOLDS, OURS, RECIPES, estimate, prepared
+from one_step_data import FloatArray, Trials, synthetic
 from scipy.stats import wilcoxon
 from sklearn.tree import DecisionTreeRegressor
 
 from trueup.monitoring.check_network import fit_check_network
-from trueup.monitoring.networks import TrainingPlan, as_tensor, seeded
-from trueup.monitoring.objectives import Objective
-from trueup.monitoring.reliable_variance import fit_reliable_variance
-from trueup.monitoring.two_step import fit_ensemble, fit_m2v, fit_mean, fit_mvn
+from trueup.monitoring.networks import as_tensor, seeded
 
-FOLDS = 5
-
-
-class Judge(Protocol):
-    """Whatever estimates the squared error of f on each row."""
-
-    def squared_errors(self, x: FloatArray, f: FloatArray) -> FloatArray:
-        """Return it, shape (models, n)."""
-
-
-OURS: dict[str, Objective] = {"K": "k", "K*": "k_star", "L": "l"}
-TWO_STEP: dict[str, Callable[..., Judge]] = {
-    "M2V": fit_m2v,
-    "MVN": fit_mvn,
-    "ENS": fit_ensemble,
-    "RVN": partial(fit_reliable_variance, variant="rvn"),
-    "RVNnE": partial(fit_reliable_variance, variant="rvn_ne"),
-    "M2RVN": partial(fit_reliable_variance, variant="m2rvn"),
-}
-COLUMNS = ("M2V", "MVN", "ENS", "RVN", "RVNnE", "M2RVN", "K", "K*", "L")
-EXTRA = ("training MSE", "5-fold CV")
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """Hidden units and training of f and h alike (Table B.1)."""
-
-    hidden: int
-    plan: TrainingPlan
-
-
-RECIPES = {
-    "synthetic": Recipe(64, TrainingPlan(0.01, 1e-3)),
-    "mg": Recipe(128, TrainingPlan(1e-3, 1e-8, batch_size=50)),
-    "space-ga": Recipe(32, TrainingPlan(5e-3, 1e-2, batch_size=100)),
-    "abalone": Recipe(64, TrainingPlan(5e-4, 1e-5, batch_size=50)),
-    "cpusmall": Recipe(32, TrainingPlan(1e-2, 1e-2, batch_size=100)),
-    "cadata": Recipe(128, TrainingPlan(5e-4, 1e-7, batch_size=250)),
-}
 PAPER = {
     "Synthetic A": (0.294, 1.411, 12.704, 1.010, 1.009, 0.553, 0.292, 0.235, 0.259),
     "Synthetic B": (0.307, 70.432, 325.730, 0.940, 0.931, 0.560, 0.264, 0.252, 0.259),
@@ -82,78 +37,17 @@ PAPER = {
 }
 
 
-@dataclass(frozen=True)
-class Row:
-    """A data set's trials, their recipe, and the predictions of f."""
-
-    trials: Trials
-    recipe: Recipe
-    f: FloatArray
-    f_op: FloatArray
-
-
-@lru_cache(maxsize=8)
-def prepared(folder: Path, name: str, trials: int, seed: int) -> Row:
-    """Draw the trials of a data set and train f."""
-    kind = name.removeprefix("Synthetic ")
-    data = synthetic(kind, trials, seed) if kind != name else benchmark(folder, name, trials, seed)
-    recipe = RECIPES.get(name, RECIPES["synthetic"])
-    x, y = as_tensor(data.x), as_tensor(data.y)
-    model = fit_mean(x, y, recipe.hidden, recipe.plan, seeded(seed))
-    return Row(data, recipe, model.predict(data.x), model.predict(data.x_op))
-
-
-def estimate(row: Row, seed: int, column: str) -> FloatArray:
-    """Return the true operational MSE ("true") or a column's estimate of it, shape (trials,).
-
-    Each column has a generator of its own, so that it does not depend on which others are run.
-    """
-    trials, recipe, f, f_op = row.trials, row.recipe, row.f, row.f_op
-    x, y = as_tensor(trials.x), as_tensor(trials.y)
-    if column == "true":
-        return np.asarray(((trials.y_op - f_op) ** 2).mean(1))
-    if column == "training MSE":
-        return np.asarray(((trials.y - f) ** 2).mean(1))
-    generator = seeded(1_000 * (1 + (*COLUMNS, *EXTRA).index(column)) + seed)
-    if column == "5-fold CV":
-        return cross_validated(trials, recipe, generator)
-    if column in OURS:
-        network: Judge = fit_check_network(
-            (x, as_tensor(f), y),
-            generator,
-            objective=OURS[column],
-            head="plain",
-            hidden=recipe.hidden,
-            plan=recipe.plan,
-        )
-    else:
-        network = TWO_STEP[column](x, y, recipe.hidden, recipe.plan, generator)
-    return np.asarray(network.squared_errors(trials.x_op, f_op).mean(1))
-
-
-def cross_validated(trials: Trials, recipe: Recipe, generator: torch.Generator) -> FloatArray:
-    """Return the five-fold cross-validated MSE of f's recipe for each trial."""
-    fold = np.arange(trials.y.shape[1]) % FOLDS
-    total = np.zeros(len(trials))
-    for index in range(FOLDS):
-        seen, unseen = fold != index, fold == index
-        x, y = as_tensor(trials.x[:, seen]), as_tensor(trials.y[:, seen])
-        model = fit_mean(x, y, recipe.hidden, recipe.plan, generator)
-        total += ((model.predict(trials.x[:, unseen]) - trials.y[:, unseen]) ** 2).sum(1)
-    return total / trials.y.shape[1]
-
-
 def row(name: str, true: FloatArray, found: dict[str, FloatArray]) -> list[str]:
     """Return the table's rows: the paper's numbers, then ours with standard deviation and marks."""
     errors = {column: np.abs(value - true) for column, value in found.items()}
     best = min(set(COLUMNS) & set(errors), key=lambda column: errors[column].mean())
     cells = [
         _cell(errors[column], errors[best]) if column in errors else "not run"
-        for column in (*COLUMNS, *EXTRA)
+        for column in (*COLUMNS, *FIELD)
     ]
     paper = ["NA" if np.isnan(value) else f"{value:.3f}" for value in PAPER[name]]
     return [
-        f"| {name}, paper | " + " | ".join([*paper, *[""] * len(EXTRA), ""]) + " |",
+        f"| {name}, paper | " + " | ".join([*paper, *[""] * len(FIELD), ""]) + " |",
         f"| {name}, ours ({len(true)} trials) | "
         + " | ".join([*cells, f"{true.mean():.3f}"])
         + " |",
@@ -193,8 +87,8 @@ def collect(arguments: argparse.Namespace) -> dict[str, dict[str, FloatArray]]:
 
 def tables(found: dict[str, dict[str, FloatArray]]) -> list[str]:
     """Return Tables 1 and 3 as Markdown lines."""
-    header = " | ".join(["", *COLUMNS, *(f"*{name}*" for name in EXTRA), "*true MSE*"])
-    lines = [f"|{header} |", "|---" * (len(COLUMNS) + len(EXTRA) + 2) + "|"]
+    header = " | ".join(["", *COLUMNS, *(f"*{name}*" for name in FIELD), "*true MSE*"])
+    lines = [f"|{header} |", "|---" * (len(COLUMNS) + len(FIELD) + 2) + "|"]
     for name in PAPER:
         if "true" in found.get(name, {}):
             columns = dict(found[name])
@@ -251,7 +145,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--raw", type=Path, required=True, help="JSON lines; a rerun goes on.")
-    every = ("true", "training MSE", "5-fold CV", "K", "K*", "L", *COLUMNS[:6])
+    every = ("true", *FIELD, "K", "K*", "L", *COLUMNS[:6])
     parser.add_argument("--columns", nargs="*", default=every, choices=every)
     parser.add_argument("--minutes", type=float, default=np.inf, help="Begin no cell later.")
     parser.add_argument("--rows", nargs="*", default=list(PAPER), choices=PAPER, help="Data sets.")
