@@ -6,9 +6,8 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import pandas as pd
 from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError, TrueupError
@@ -16,11 +15,9 @@ from trueup.monitoring import MSEEstimate
 from trueup_mlflow import monitor
 from trueup_mlflow.check_registry import ReferenceKind
 from trueup_mlflow.monitor_items import CHECK_URI_TAG, timestamp_of
-from trueup_mlflow.monitor_tables import read_table
+from trueup_mlflow.monitor_periods import Period, periods_of
+from trueup_mlflow.monitor_tables import is_spark_frame, read_table
 
-Period = Literal["day", "week", "month"]
-
-_FREQUENCY: dict[Period, str] = {"day": "D", "week": "W", "month": "M"}
 _SUFFIXES = (".parquet", ".csv", ".csv.gz")
 
 
@@ -33,8 +30,8 @@ def estimate_periods(
     ----------
     model_uri : str
         As in :func:`trueup_mlflow.monitor.estimate`.
-    table : data frame or path of a parquet or CSV file
-        Rows of any number of periods.
+    table : data frame (pandas, Spark) or path of a parquet or CSV file
+        Rows of any number of periods. Of Spark, one period at a time is collected.
     time_column : str
         Column of the times; it is a feature only if the reference had it.
     period : {"day", "week", "month"}, default "month"
@@ -48,22 +45,10 @@ def estimate_periods(
     Raises
     ------
     InvalidInputError
-        If the column is missing or holds something else than dates.
+        If the column is missing, or a row of it holds no date.
     """
-    rows = read_table(table)
-    if time_column not in rows:
-        raise InvalidInputError(
-            f"time_column must be a column of the batch; got {time_column!r}. Check the spelling."
-        )
-    try:
-        times = pd.to_datetime(rows[time_column], utc=True).dt.tz_localize(None)
-    except (TypeError, ValueError) as failure:
-        raise InvalidInputError(
-            f"time_column must hold dates; got {rows[time_column].dtype}: {failure}. "
-            "Write them as 2026-01-31."
-        ) from failure
     found = []
-    for label, part in rows.groupby(times.dt.to_period(_FREQUENCY[period])):
+    for label, part in periods_of(table, time_column, period):
         end = label.end_time.to_pydatetime(warn=False)
         found.append((str(label), monitor.estimate(model_uri, part, at=end)))
     return found
@@ -78,7 +63,7 @@ def estimate_chunks(
     ----------
     model_uri : str
         As in :func:`trueup_mlflow.monitor.estimate`.
-    table : data frame or path of a parquet or CSV file
+    table : data frame of pandas or path of a parquet or CSV file
         Rows in the order in which they came.
     rows : int
         Rows of a batch; the last one may have fewer.
@@ -93,10 +78,15 @@ def estimate_chunks(
     Raises
     ------
     InvalidInputError
-        If ``rows`` is below 1.
+        If ``rows`` is below 1, or the rows have no order, as those of Spark.
     """
     if rows < 1:
         raise InvalidInputError(f"rows must be at least 1; got {rows}. Give the size of a batch.")
+    if is_spark_frame(table):
+        raise InvalidInputError(
+            "table must have an order to be cut into chunks of rows; got a Spark data frame. "
+            "Cut it by time with estimate_periods, or collect its rows in an order that means one."
+        )
     whole = read_table(table)
     start = datetime.fromtimestamp(timestamp_of(at, "00000000") / 1000.0, UTC)
     found = []

@@ -52,15 +52,19 @@ def is_spark_frame(source: Any) -> bool:
     return not isinstance(source, str | Path) and hasattr(source, "mapInArrow")
 
 
+def quoted(name: str) -> str:
+    """Return the name of a column as Spark's SQL takes it, with dots and spaces."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def _collected(frame: Any, columns: Sequence[str | None], row_id: str | None) -> pd.DataFrame:
     if row_id is None or row_id not in frame.columns:
         raise InvalidInputError(
             f"row_id must be a column of a Spark data frame, whose rows have no order; got "
-            f"{row_id!r}. Give init a row id, or collect the rows of each period or chunk first."
+            f"{row_id!r}. Give init a row id."
         )
     names = [name for name in frame.columns if name in columns or not columns]
-    quoted = ["`" + name.replace("`", "``") + "`" for name in names]
-    table = frame.select(*quoted).toArrow().sort_by(row_id)
+    table = frame.select(*map(quoted, names)).toArrow().sort_by(row_id)
     zone = frame.sparkSession.conf.get("spark.sql.session.timeZone")
     local = [_local_time(column, zone) for column in table.columns]
     rows: pd.DataFrame = table.from_arrays(local, names=names).to_pandas()

@@ -140,11 +140,12 @@ def test_the_report_is_one_page_without_network(store, tmp_path):
 
 
 def test_status_exit_codes(store, tmp_path):
-    result = CliRunner().invoke(command, ["status"])
-    batch = monitor.records(URI)[-1]
-    assert f"{URI} {batch.time}" in result.output
-    assert result.exit_code == (0 if batch.estimate["trusted"] else 3)
-    monitor.estimate(URI, draw(300, start=5_000).drop(columns="y"), at="2026-12-31")
+    far = draw(300, start=6_000, shift=9.0).drop(columns="y")
+    monitor.estimate(URI, far, at="2100-12-30")
+    untrusted = CliRunner().invoke(command, ["status"])
+    assert f"{URI} 2100-12-30" in untrusted.output
+    assert untrusted.exit_code == 3
+    monitor.estimate(URI, draw(300, start=5_000).drop(columns="y"), at="2100-12-31")
     assert CliRunner().invoke(command, ["status"]).exit_code == 0
     failed = CliRunner().invoke(command, ["status", "--fail-above", "0.01"])
     assert failed.exit_code == 1
@@ -191,6 +192,10 @@ def test_periods_of_one_file_are_batches_of_their_own(store, tmp_path):
         estimate_periods(URI, rows, time_column="then")
     with pytest.raises(InvalidInputError, match="time_column must hold dates"):
         estimate_periods(URI, rows.assign(when="soon"), time_column="when")
+    with pytest.raises(InvalidInputError, match="none in 'when' at index 1"):
+        estimate_periods(
+            URI, rows.assign(when=rows["when"].mask(rows.index == 1)), time_column="when"
+        )
 
 
 def test_a_watched_folder_is_emptied_and_a_leftover_file_logs_nothing_twice(store, tmp_path):
@@ -214,7 +219,7 @@ def test_chunks_of_rows_are_batches_of_their_own(store, tmp_path):
     arguments = ["run", URI, "--batch", str(tmp_path / "rows.parquet"), "--at", "2028-01-01"]
     ran = CliRunner().invoke(command, [*arguments, "--chunk-rows", "30"])
     assert [line.split()[0] for line in ran.output.splitlines()] == ["0-29", "30-59", "60-69"]
-    logged = [r for r in monitor.records(URI) if r.time.startswith("2028")]
+    logged = [r for r in monitor.records(URI) if r.time.startswith("2028-01")]
     assert [record.n for record in logged] == [30, 30, 10]
     assert [r.timestamp // 1000 - logged[0].timestamp // 1000 for r in logged] == [0, 1, 2]
     with pytest.raises(InvalidInputError, match="rows must be at least 1; got 0"):

@@ -10,6 +10,7 @@ from tests.spark_session import NEEDS_SPARK, local_session
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow import monitor
+from trueup_mlflow.monitor_batches import estimate_chunks, estimate_periods
 
 URI = "models:/demand/1"
 
@@ -87,6 +88,33 @@ def test_a_spark_batch_has_the_numbers_of_its_rows_and_is_logged_once(in_spark, 
     assert monitor.realize(URI, labels).n == 1
     realized = float(((batch["y"] - batch["a.b"]) ** 2).mean())
     assert monitor.records(URI)[0].realized == pytest.approx(realized)
+
+
+@pytest.mark.parametrize("period", ["week", "month"])
+def test_periods_of_a_spark_frame_are_those_of_its_rows(in_spark, registered, period):
+    monitor.init(URI, rows(300, 0), target="y", row_id="id")
+    batch = rows(200, 1)
+    frame = in_spark(batch.sample(frac=1.0, random_state=0)).repartition(5)
+    got = estimate_periods(URI, frame, time_column="when", period=period)
+    assert got == estimate_periods(URI, batch, time_column="when", period=period)
+    assert len(monitor.records(URI)) == len(got) > 1
+
+
+def test_times_of_a_spark_frame_that_are_none_are_refused(in_spark, registered):
+    batch = rows(60, 3)
+    some = in_spark(batch.assign(when=batch["when"].where(batch["id"] > 9)))
+    for column, message in (
+        ("when", "must hold a date in every row; got none in 'when'"),
+        ("a.b", "must be a date or timestamp of Spark; got double"),
+        ("time", "must be a column of the batch; got 'time'"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            estimate_periods(URI, some, time_column=column)
+
+
+def test_spark_rows_have_no_order_to_be_cut_by(in_spark, registered):
+    with pytest.raises(InvalidInputError, match="Cut it by time with estimate_periods"):
+        estimate_chunks(URI, in_spark(rows(60, 3)), rows=20)
 
 
 def test_spark_rows_without_a_row_id_are_refused(in_spark, registered):
