@@ -17,7 +17,7 @@ from mlflow.tracking import MlflowClient
 from trueup import __version__
 from trueup.errors import InvalidInputError
 from trueup.monitoring import ConsensusEstimator, OneStepCheckModel
-from trueup.monitoring.inputs import is_binary
+from trueup.monitoring.inputs import finite_vector, is_binary
 from trueup_mlflow.items import ROLE_TAG, VERSION_TAG
 from trueup_mlflow.monitor_items import (
     CHECK_ID_TAG,
@@ -56,12 +56,13 @@ class Schema:
             If one is missing or there are no rows.
         """
         missing = [name for name in self.features if name not in batch]
-        if missing or batch.empty:
+        if missing:
             raise InvalidInputError(
-                f"batch must hold rows with the columns {list(self.features)}; "
-                f"got {len(batch)} rows without {missing}. "
+                f"batch must have the columns {list(self.features)}; got none of {missing}. "
                 "Pass the features that the reference had."
             )
+        if batch.empty:
+            raise InvalidInputError("batch must hold rows; got none. Check where they come from.")
         return batch[list(self.features)]
 
     def moved(self, features: pd.DataFrame, top: int = 5) -> tuple[tuple[str, float], ...]:
@@ -102,7 +103,7 @@ def describe_reference(reference: pd.DataFrame, target: str, row_id: str | None)
         raise InvalidInputError("reference must have features; got none. Pass all columns.")
     numeric = reference[list(features)].select_dtypes("number")
     spreads = numeric.std().replace(0.0, 1.0).fillna(1.0)
-    labels = reference[target].to_numpy(dtype=np.float64)
+    labels = finite_vector("target", reference[target])
     return Schema(
         target=target,
         row_id=row_id,
@@ -160,17 +161,28 @@ def load_check(version: RegisteredVersion) -> Check:
     InvalidInputError
         If there is none.
     """
+    loaded = mlflow.pyfunc.load_model(check_uri(version))
+    code: Any = loaded.unwrap_python_model()
+    stored = dict(loaded.metadata.metadata["trueup_schema"])
+    schema = Schema(**{**stored, "features": tuple(stored["features"])})
+    return Check(code.consensus, code.one_step, schema)
+
+
+def check_uri(version: RegisteredVersion) -> str:
+    """Return the URI of the check of a version.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is none.
+    """
     uri = version.tags.get(CHECK_URI_TAG)
     if uri is None:
         raise InvalidInputError(
             f"model_uri must be a version with a check; got {version.uri!r}. Make one with: "
             f"trueup monitor init {version.uri} --reference FILE --target COLUMN."
         )
-    loaded = mlflow.pyfunc.load_model(uri)
-    code: Any = loaded.unwrap_python_model()
-    stored = dict(loaded.metadata.metadata["trueup_schema"])
-    schema = Schema(**{**stored, "features": tuple(stored["features"])})
-    return Check(code.consensus, code.one_step, schema)
+    return uri
 
 
 @contextmanager

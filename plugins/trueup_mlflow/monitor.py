@@ -19,6 +19,7 @@ from trueup.errors import InvalidInputError
 from trueup.monitoring import MSEEstimate
 from trueup_mlflow.check_registry import (
     ReferenceKind,
+    check_uri,
     describe_reference,
     load_check,
     register_check,
@@ -37,8 +38,15 @@ from trueup_mlflow.monitor_items import (
     timestamp_of,
 )
 from trueup_mlflow.monitor_report import Coverage, render_report
-from trueup_mlflow.monitor_store import PREDICTION, ROW_ID, MonitorStore, records_of
-from trueup_mlflow.monitor_tables import digest_of, is_spark_frame, late_labels, read_table, row_ids
+from trueup_mlflow.monitor_store import PREDICTION, MonitorStore, records_of
+from trueup_mlflow.monitor_tables import (
+    digest_of,
+    is_spark_frame,
+    joined,
+    late_labels,
+    read_table,
+    row_ids,
+)
 from trueup_mlflow.registered_model import LoadedModel, resolve
 
 __all__ = ["compare", "estimate", "init", "realize", "records", "report", "status"]
@@ -118,6 +126,7 @@ def estimate(model_uri: str, batch: Any, *, at: str | datetime | None = None) ->
     prediction = LoadedModel.load(version.uri).predict(features, binary=check.schema.binary)
     ids = row_ids(table, row_id)
     digest = digest_of(features, prediction, ids)
+    timestamp = timestamp_of(at, digest)
     result = check.consensus.estimate(features, prediction)
     store = MonitorStore(version, client)
     known = {record.digest: record for record in store.records()}
@@ -126,7 +135,7 @@ def estimate(model_uri: str, batch: Any, *, at: str | datetime | None = None) ->
     record = known.get(digest) or BatchRecord(
         digest=digest,
         step=len(known),
-        timestamp=timestamp_of(at, digest),
+        timestamp=timestamp,
         n=len(table),
         estimate=result.to_dict(),
         moved=check.schema.moved(features),
@@ -210,10 +219,10 @@ def realize(model_uri: str, labelled: Any) -> Coverage:
     for record in store.records():
         if record.realized is not None or not record.logged:
             continue
-        joined = store.predictions(record.digest).merge(labels, on=ROW_ID)
-        if len(joined) < record.n:
+        rows = joined(store.predictions(record.digest), labels)
+        if len(rows) < record.n:
             continue
-        realized = float(((joined["label"] - joined[PREDICTION]) ** 2).mean())
+        realized = float(((rows["label"] - rows[PREDICTION]) ** 2).mean())
         store.log(record, realized_metrics(record.estimate["mse"], realized))
         store.write(record.mark(realized=realized))
     return Coverage.of(store.records())
@@ -241,12 +250,24 @@ def report(model_uri: str, path: str | Path, *, thresholds: Sequence[float] = ()
     -------
     Path
         The file.
+
+    Raises
+    ------
+    InvalidInputError
+        If the version has no check, or no batch yet.
     """
     client = MlflowClient()
     version = resolve(model_uri, client)
+    check_uri(version)
     store = MonitorStore(version, client)
+    batches = store.records()
+    if not batches:
+        raise InvalidInputError(
+            f"model_uri must be a version with a batch; got {version.uri!r}. Make one with: "
+            f"trueup monitor run {version.uri} --batch FILE."
+        )
     page = Path(path)
-    page.write_text(render_report(version.uri, store.records(), thresholds), encoding="utf-8")
+    page.write_text(render_report(version.uri, batches, thresholds), encoding="utf-8")
     client.log_artifact(store.run().info.run_id, str(page), "trueup")
     return page
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow.monitor_tables import is_spark_frame, quoted, read_table
+from trueup_mlflow.reasons import reason_of
 
 Period = Literal["day", "week", "month"]
 
@@ -39,11 +40,16 @@ def periods_of(table: Any, time_column: str, period: Period) -> Iterator[tuple[p
 def _of_pandas(
     rows: pd.DataFrame, time_column: str, period: Period
 ) -> Iterator[tuple[pd.Period, Any]]:
+    kind = rows[time_column].dtype
+    if pd.api.types.is_numeric_dtype(kind):
+        raise InvalidInputError(
+            f"time_column must hold dates; got {kind}. Write them as 2026-01-31."
+        )
     try:
         times = pd.to_datetime(rows[time_column], utc=True).dt.tz_localize(None)
     except (TypeError, ValueError) as failure:
         raise InvalidInputError(
-            f"time_column must hold dates; got {rows[time_column].dtype}: {failure}. "
+            f"time_column must hold dates; got {kind}: {reason_of(failure)}. "
             "Write them as 2026-01-31."
         ) from failure
     if times.isna().any():

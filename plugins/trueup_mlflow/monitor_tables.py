@@ -14,7 +14,9 @@ from pyarrow.compute import local_timestamp
 from pyarrow.types import is_timestamp
 
 from trueup.errors import InvalidInputError
+from trueup.monitoring.inputs import finite_vector
 from trueup_mlflow.monitor_store import ROW_ID
+from trueup_mlflow.reasons import reason_of
 
 
 def read_table(
@@ -39,11 +41,13 @@ def read_table(
         raise InvalidInputError(
             f"file must end in .parquet, .csv or .csv.gz; got {path.name!r}. Convert it."
         )
+    if not path.exists():
+        raise InvalidInputError(f"file must exist; got {str(path)!r}. Check the path.")
     try:
         return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
     except (OSError, ValueError) as failure:
         raise InvalidInputError(
-            f"file must be readable; got {str(path)!r}: {failure}. Check the path."
+            f"file must be readable; got {str(path)!r}: {reason_of(failure)}. Check its format."
         ) from failure
 
 
@@ -102,13 +106,31 @@ def late_labels(table: pd.DataFrame, row_id: str | None, target: str) -> pd.Data
             "Add them."
         )
     labels = table[[row_id, target]].set_axis([ROW_ID, "label"], axis=1).dropna()
+    labels["label"] = finite_vector("labelled", labels["label"])
     repeated = labels[ROW_ID].duplicated()
     if repeated.any():
         raise InvalidInputError(
             f"labelled must have one label for each row id; got two for "
-            f"{labels[ROW_ID][repeated].iloc[0]!r}. Drop the repeats."
+            f"{labels[ROW_ID][repeated].iloc[0]}. Drop the repeats."
         )
     return labels
+
+
+def joined(predictions: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a batch that have a label.
+
+    Raises
+    ------
+    InvalidInputError
+        If row ids are of another type here and there.
+    """
+    try:
+        return predictions.merge(labels, on=ROW_ID)
+    except ValueError as failure:
+        kinds = f"{labels[ROW_ID].dtype}, {predictions[ROW_ID].dtype} in the batch"
+        raise InvalidInputError(
+            f"labelled must have row ids of the type that the batch had; got {kinds}. Convert them."
+        ) from failure
 
 
 def digest_of(features: pd.DataFrame, prediction: np.ndarray[Any, Any], ids: pd.Series) -> str:

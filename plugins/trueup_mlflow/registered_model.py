@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from trueup.errors import InvalidInputError
 from trueup.monitoring.out_of_fold import is_refittable
 from trueup_mlflow.raw_model import raw_model
+from trueup_mlflow.reasons import reason_of
 
 _URI = re.compile(r"models:/(?P<name>[^/@]+)(?:/(?P<version>\d+)|@(?P<alias>.+))")
 
@@ -67,8 +68,8 @@ def resolve(model_uri: str, client: MlflowClient) -> RegisteredVersion:
         model_id = mlflow.models.get_model_info(f"models:/{name}/{found.version}").model_id
     except MlflowException as failure:
         raise InvalidInputError(
-            f"model_uri must be a registered model version; got {model_uri!r}: {failure.message} "
-            "Check name, version and tracking URI."
+            f"model_uri must be a registered model version; got {model_uri!r}: "
+            f"{failure.message.rstrip('.')}. Check name, version and tracking URI."
         ) from failure
     return RegisteredVersion(name, str(found.version), model_id, dict(found.tags))
 
@@ -92,8 +93,8 @@ class LoadedModel:
             return cls(mlflow.pyfunc.load_model(uri))
         except Exception as failure:  # whatever a flavor raises, the answer to the user is the same
             raise InvalidInputError(
-                f"model_uri must be a model that can be loaded here; got {uri!r}: {failure}. "
-                "Install what the model needs."
+                f"model_uri must be a model that can be loaded here; got {uri!r}: "
+                f"{reason_of(failure)}. Install what the model needs."
             ) from failure
 
     @property
@@ -116,7 +117,7 @@ class LoadedModel:
             values = np.asarray(self.pyfunc.predict(features), dtype=np.float64)
         except Exception as failure:  # a schema that differs reads differently in each flavor
             raise InvalidInputError(
-                f"batch must be what the model takes; got columns {list(features.columns)}: "
-                f"{failure}. Pass the columns that the model was trained on."
+                f"rows must be what the model takes; got columns {list(features.columns)}: "
+                f"{reason_of(failure)}. Pass the columns that the model was trained on."
             ) from failure
         return values.reshape(len(features), -1)[:, -1]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trueup.errors import TrueupWarning
+from trueup_cli.quiet import quiet_mlflow
 from trueup_cli.wording import in_options
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def backfill(
 
     client = MlflowClient(tracking_uri)
     names = {"run_ids": "RUN_IDS", "experiment_names": "--experiment"}
-    with warnings.catch_warnings(), in_options(names):
+    with warnings.catch_warnings(), in_options(names), quiet_mlflow():
         warnings.simplefilter("ignore", TrueupWarning)  # each reason is in the results
         results = fill(
             run_ids, experiment_names=experiments, filter_string=filter_string, client=client

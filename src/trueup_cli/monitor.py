@@ -13,6 +13,7 @@ import click
 
 from trueup.errors import TrueupError
 from trueup_cli.failures import BadInput
+from trueup_cli.quiet import quiet_mlflow
 from trueup_cli.wording import in_options
 
 FINE, ABOVE, NOT_TRUSTED = 0, 1, 3
@@ -28,7 +29,7 @@ def _monitored(command: Callable[..., None]) -> Callable[..., None]:
 
         if tracking_uri is not None:
             mlflow.set_tracking_uri(tracking_uri)
-        with in_options():
+        with in_options({"labelled": "--labels"}), quiet_mlflow():
             command(**options)
 
     return wrapped
@@ -63,8 +64,11 @@ def init(model_uri: str, reference: str, all_missing: bool, **options: Any) -> N
 
     if all_missing:
         name = model_uri.removeprefix("models:/").split("/")[0]
-        for uri in init_missing(name, reference, **options):
+        made = init_missing(name, reference, **options)
+        for uri in made:
             click.echo(uri)
+        if not made:
+            click.echo(f"every version of {name} has a check", err=True)
     else:
         click.echo(monitoring.init(model_uri, reference, **options))
 

@@ -171,7 +171,7 @@ def test_command_line_from_files(store, tmp_path):
     assert out.exit_code == 0
     bad = call(command, ["run", URI, "--batch", str(tmp_path / "missing.parquet")])
     assert bad.exit_code == 2
-    assert "file must be readable" in bad.output
+    assert "file must exist" in bad.output
 
 
 def test_periods_of_one_file_are_batches_of_their_own(store, tmp_path):
@@ -192,6 +192,8 @@ def test_periods_of_one_file_are_batches_of_their_own(store, tmp_path):
         estimate_periods(URI, rows, time_column="then")
     with pytest.raises(InvalidInputError, match="time_column must hold dates"):
         estimate_periods(URI, rows.assign(when="soon"), time_column="when")
+    with pytest.raises(InvalidInputError, match="time_column must hold dates; got float64"):
+        estimate_periods(URI, rows, time_column="a")
     with pytest.raises(InvalidInputError, match="none in 'when' at index 1"):
         estimate_periods(
             URI, rows.assign(when=rows["when"].mask(rows.index == 1)), time_column="when"
@@ -205,7 +207,7 @@ def test_a_watched_folder_is_emptied_and_a_leftover_file_logs_nothing_twice(stor
     before = len(monitor.records(URI))
     ran = CliRunner().invoke(command, ["watch", URI, str(tmp_path), "--once"])
     assert ran.exit_code == 0, ran.output
-    assert "wrong.csv batch must hold rows with the columns" in ran.output
+    assert "wrong.csv batch must have the columns" in ran.output
     assert (tmp_path / "done" / "first.parquet").exists()
     assert (tmp_path / "rejected" / "wrong.csv").exists()
     (tmp_path / "done" / "first.parquet").replace(tmp_path / "first.parquet")
