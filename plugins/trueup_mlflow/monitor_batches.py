@@ -13,10 +13,11 @@ from mlflow.tracking import MlflowClient
 from trueup.errors import InvalidInputError, TrueupError
 from trueup.monitoring import MSEEstimate
 from trueup_mlflow import monitor
-from trueup_mlflow.check_registry import ReferenceKind
+from trueup_mlflow.check_registry import ReferenceKind, check_uri
 from trueup_mlflow.monitor_items import CHECK_URI_TAG, timestamp_of
 from trueup_mlflow.monitor_periods import Period, periods_of
 from trueup_mlflow.monitor_tables import is_spark_frame, read_table
+from trueup_mlflow.registered_model import resolve
 
 _SUFFIXES = (".parquet", ".csv", ".csv.gz")
 
@@ -118,6 +119,11 @@ def watch(
     (Path, MSEEstimate or TrueupError)
         Each file in the order of its time, with its estimate or what is wrong with it.
 
+    Raises
+    ------
+    InvalidInputError
+        If the version has no check, or there is no such version; the files stay.
+
     Notes
     -----
     A file moves to ``done/`` after it was logged, or to ``rejected/``. A process that is killed in
@@ -125,6 +131,7 @@ def watch(
     """
     root = Path(folder)
     while True:
+        _require_check(model_uri)
         for path in _waiting(root):
             yield path, _handle(model_uri, path)
         if once:
@@ -165,12 +172,17 @@ def init_missing(
     ]
 
 
+def _require_check(model_uri: str) -> None:
+    check_uri(resolve(model_uri, MlflowClient()))
+
+
 def _waiting(root: Path) -> list[Path]:
     files = [path for path in root.iterdir() if path.name.endswith(_SUFFIXES)]
     return sorted(files, key=lambda path: (path.stat().st_mtime, path.name))
 
 
 def _handle(model_uri: str, path: Path) -> MSEEstimate | TrueupError:
+    _require_check(model_uri)  # a file is not to blame if the alias was removed
     at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     try:
         outcome: MSEEstimate | TrueupError = monitor.estimate(model_uri, path, at=at)

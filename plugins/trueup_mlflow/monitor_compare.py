@@ -118,7 +118,7 @@ def _objection(
         return "an estimate on this batch is not to be trusted"
     if series is None or series.n_pairs < MIN_PAIRS:
         n = 0 if series is None else series.n_pairs
-        return f"{n} shared batches, and {MIN_PAIRS} are needed at least"
+        return f"{n} shared batches (same time, same rows), and {MIN_PAIRS} are needed at least"
     if series.verdict == "inconclusive":
         return f"the difference over {series.n_pairs} shared batches may be 0"
     better, worse = champion, challenger

@@ -215,6 +215,14 @@ def test_a_watched_folder_is_emptied_and_a_leftover_file_logs_nothing_twice(stor
     assert len(monitor.records(URI)) == before + 1
 
 
+def test_files_stay_where_the_watched_model_is_unknown(store, tmp_path):
+    draw(90, start=31_000).drop(columns="y").to_parquet(tmp_path / "first.parquet")
+    ran = CliRunner().invoke(command, ["watch", "models:/demand@none", str(tmp_path), "--once"])
+    assert ran.exit_code == 2
+    assert "model_uri must be a registered model version" in ran.output
+    assert [path.name for path in tmp_path.iterdir()] == ["first.parquet"]
+
+
 def test_chunks_of_rows_are_batches_of_their_own(store, tmp_path):
     rows = draw(70, start=40_000).drop(columns="y")
     rows.to_parquet(tmp_path / "rows.parquet")
