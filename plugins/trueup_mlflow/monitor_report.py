@@ -79,7 +79,8 @@ def _row(record: BatchRecord) -> str:
     estimate = record.estimate
     realized = "" if record.realized is None else f"{record.realized:.4g}"
     moved = ", ".join(f"{escape(name)} {shift:+.1f} sd" for name, shift in record.moved)
-    flags = "" if estimate["trusted"] else "not to be trusted: " + "; ".join(estimate["reasons"])
+    doubt = "" if estimate["trusted"] else "not to be trusted: "
+    flags = doubt + "; ".join(estimate["reasons"])
     return (
         f"<tr><td>{escape(record.time)}</td><td>{record.n}</td><td>{estimate['mse']:.4g}</td>"
         f"<td>{estimate['low']:.4g} to {estimate['high']:.4g}</td><td>{realized}</td>"

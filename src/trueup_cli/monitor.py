@@ -252,6 +252,7 @@ def _verdict(estimate: dict[str, Any], fail_above: float | None) -> tuple[int, s
 
 def _sentence(estimate: dict[str, Any]) -> str:
     numbers = f"{estimate['mse']:.4g} [{estimate['low']:.4g}, {estimate['high']:.4g}]"
-    if estimate["trusted"]:
+    if not estimate["reasons"]:
         return numbers
-    return f"{numbers} NOT TO BE TRUSTED: {'; '.join(estimate['reasons'])}"
+    title = "note" if estimate["trusted"] else "NOT TO BE TRUSTED"
+    return f"{numbers} {title}: {'; '.join(estimate['reasons'])}"

@@ -47,10 +47,14 @@ def registered(tmp_path_factory):
     mlflow.set_tracking_uri(None)  # back to the environment: the command sets it too
 
 
-def register(model, name):
+def register(model, name, **options):
     with mlflow.start_run():
         mlflow.sklearn.log_model(
-            model, name="model", registered_model_name=name, pip_requirements=["scikit-learn"]
+            model,
+            name="model",
+            registered_model_name=name,
+            pip_requirements=["scikit-learn"],
+            **options,
         )
 
 

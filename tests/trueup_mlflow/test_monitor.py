@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from mlflow import MlflowClient
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
 from tests.trueup_mlflow.monitored import URI, draw, register, registered, version
 
 from trueup.errors import InvalidInputError
@@ -213,6 +215,22 @@ def test_a_watched_folder_is_emptied_and_a_leftover_file_logs_nothing_twice(stor
     (tmp_path / "done" / "first.parquet").replace(tmp_path / "first.parquet")
     CliRunner().invoke(command, ["watch", URI, str(tmp_path), "--once"])
     assert len(monitor.records(URI)) == before + 1
+
+
+def test_what_the_reference_never_showed_is_said_of_a_trusted_estimate_too(store, tmp_path):
+    train = draw(200, seed=13)
+    model = make_pipeline(SimpleImputer(), LinearRegression()).fit(train[["a", "b"]], train["y"])
+    register(model, "holes", skops_trusted_types=["numpy.dtype"])
+    monitor.init("models:/holes/1", draw(60, seed=14), target="y", row_id="id")
+    rows = draw(60, seed=15).drop(columns="y")
+    rows["b"] = rows["b"].mask(rows.index < 2)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    arguments = ["run", "models:/holes/1", "--batch", str(tmp_path / "rows.parquet")]
+    ran = CliRunner().invoke(command, arguments)
+    assert ran.exit_code == 0
+    assert "note: column 'b' has missing values that the reference never had" in ran.output
+    page = monitor.report("models:/holes/1", tmp_path / "report.html").read_text()
+    assert "column &#x27;b&#x27; has missing values" in page
 
 
 def test_files_stay_where_the_watched_model_is_unknown(store, tmp_path):
