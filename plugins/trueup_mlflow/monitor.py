@@ -37,7 +37,7 @@ from trueup_mlflow.monitor_items import (
     realized_metrics,
     timestamp_of,
 )
-from trueup_mlflow.monitor_report import Coverage, render_report
+from trueup_mlflow.monitor_report import Coverage, draw_series, render_report
 from trueup_mlflow.monitor_store import PREDICTION, MonitorStore, records_of
 from trueup_mlflow.monitor_tables import (
     digest_of,
@@ -235,7 +235,7 @@ def records(model_uri: str) -> list[BatchRecord]:
 
 
 def report(model_uri: str, path: str | Path, *, thresholds: Sequence[float] = ()) -> Path:
-    """Write one self-contained HTML page about a version, and log it to the monitor run.
+    """Write one self-contained HTML page about a version; log it and its figure to the monitor run.
 
     Parameters
     ----------
@@ -267,8 +267,11 @@ def report(model_uri: str, path: str | Path, *, thresholds: Sequence[float] = ()
             f"trueup monitor run {version.uri} --batch FILE."
         )
     page = Path(path)
-    page.write_text(render_report(version.uri, batches, thresholds), encoding="utf-8")
-    client.log_artifact(store.run().info.run_id, str(page), "trueup")
+    figure = draw_series(batches, thresholds)
+    page.write_text(render_report(version.uri, batches, figure), encoding="utf-8")
+    run_id = store.run().info.run_id
+    client.log_artifact(run_id, str(page), "trueup")
+    client.log_text(run_id, figure, "trueup/monitor.svg")
     return page
 
 

@@ -48,10 +48,8 @@ class Coverage:
         return cls(inside, len(realized), float(interval.low), float(interval.high))
 
 
-def render_report(
-    model_uri: str, records: Sequence[BatchRecord], thresholds: Sequence[float] = ()
-) -> str:
-    """Return the page: figure, coverage, and each batch with its flags and what moved."""
+def render_report(model_uri: str, records: Sequence[BatchRecord], figure: str) -> str:
+    """Return the page: an SVG figure, coverage, and each batch with its flags and what moved."""
     coverage = Coverage.of(records)
     counted = (
         f"{coverage.inside} of {coverage.n} realized batches lie in their 90% interval "
@@ -68,7 +66,7 @@ def render_report(
     return (
         f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{escape(model_uri)}</title>"
         f"<style>{_STYLE}</style><h1>{escape(model_uri)}</h1>"
-        f"{_figure(records, thresholds)}<p>{counted}</p>"
+        f"{figure}<p>{counted}</p>"
         f"<table><tr>{head}</tr>{rows}</table>"
         "<p>Estimates use features and predictions only: none can see a change of the target given "
         "the features.</p></html>\n"
@@ -88,12 +86,10 @@ def _row(record: BatchRecord) -> str:
     )
 
 
-def _figure(records: Sequence[BatchRecord], thresholds: Sequence[float]) -> str:
+def draw_series(records: Sequence[BatchRecord], thresholds: Sequence[float] = ()) -> str:
     """Return the series as inline SVG; drawn without pyplot, so no backend is touched."""
     from matplotlib.figure import Figure
 
-    if not records:
-        return ""
     figure = Figure(figsize=(9, 3.5), layout="constrained")
     axes = figure.add_subplot()
     times = np.array([record.timestamp for record in records]).astype("datetime64[ms]")

@@ -138,6 +138,9 @@ def test_the_report_is_one_page_without_network(store, tmp_path):
     assert "a +9" in page or "a +8" in page
     assert "<svg" in page
     assert 'src="http' not in page
+    run_id = MonitorStore(version(), MlflowClient()).run().info.run_id
+    assert mlflow.artifacts.load_text(f"runs:/{run_id}/trueup/monitor.svg") in page
+    assert mlflow.artifacts.load_text(f"runs:/{run_id}/trueup/report.html") == page
     assert "<script" not in page
 
 
