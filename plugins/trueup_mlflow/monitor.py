@@ -117,6 +117,13 @@ def estimate(model_uri: str, batch: Any, *, at: str | datetime | None = None) ->
     InvalidInputError
         If the version has no check, or a column is missing.
     """
+    return _logged(model_uri, batch, at)[0]
+
+
+def _logged(
+    model_uri: str, batch: Any, at: str | datetime | None
+) -> tuple[MSEEstimate, BatchRecord]:
+    """Return the estimate on a batch and its record, which is logged if it is new."""
     client = MlflowClient()
     version = resolve(model_uri, client)
     check = load_check(version)
@@ -131,7 +138,7 @@ def estimate(model_uri: str, batch: Any, *, at: str | datetime | None = None) ->
     store = MonitorStore(version, client)
     known = {record.digest: record for record in store.records()}
     if digest in known and known[digest].logged:
-        return result
+        return result, known[digest]
     record = known.get(digest) or BatchRecord(
         digest=digest,
         step=len(known),
@@ -143,12 +150,12 @@ def estimate(model_uri: str, batch: Any, *, at: str | datetime | None = None) ->
     one_step = check.one_step.estimate(features, prediction).mse
     record, metrics = store.claim(record, estimate_metrics(result, one_step))
     if record.logged:
-        return result
+        return result, record
     store.keep_predictions(digest, ids, pd.Series(prediction))
     store.write(record)
     store.log(record, metrics)
     store.write(record.mark(logged=True))
-    return result
+    return result, record
 
 
 def compare(
@@ -163,7 +170,7 @@ def compare(
     batch : data frame (pandas, Spark) or path of a parquet or CSV file
         Rows with the features of both.
     at : str or datetime, optional
-        Time of the batch; now by default.
+        Time of the batch, now by default; one that the champion has already keeps its time.
 
     Returns
     -------
@@ -183,9 +190,10 @@ def compare(
             "Check the aliases."
         )
     table = batch if is_spark_frame(batch) else read_table(batch)
-    moment = datetime.now(UTC) if at is None else at
-    on_batch = [estimate(uri, table, at=moment) for uri in (first, second)]
-    return decide(on_batch[0], on_batch[1], records(first), records(second))
+    ours, record = _logged(first, table, at)
+    # at the champion's time: batches are paired by it, and the champion may have had this one
+    theirs, _ = _logged(second, table, datetime.fromtimestamp(record.timestamp // 1000, UTC))
+    return decide(ours, theirs, records(first), records(second))
 
 
 def realize(model_uri: str, labelled: Any) -> Coverage:

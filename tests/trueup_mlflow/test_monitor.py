@@ -302,6 +302,7 @@ def test_champion_and_challenger_are_estimated_on_the_same_batch(store, tmp_path
     path = tmp_path / "batch.parquet"
     for month in range(1, 6):
         draw(100, start=50_000 + 1_000 * month).drop(columns="y").to_parquet(path)
+        monitor.estimate(pair[0], path, at=f"2026-{month:02d}-15")  # the pair is of that time
         at = f"2026-{month:02d}-28"
         ran = CliRunner().invoke(command, ["compare", *pair, "--batch", str(path), "--at", at])
         assert ran.exit_code == (0 if month == 5 else 3), ran.output
