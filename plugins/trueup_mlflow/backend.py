@@ -72,7 +72,7 @@ class SeedsConfig:
         Raises
         ------
         ExecutionException
-            If a key is unknown or a value not usable; MLflow then exits with 1 and shows the message.
+            If a key is unknown or a value not usable; MLflow shows the message and exits with 1.
         """
         unknown = sorted(set(backend_config) - _CONFIG_KEYS - _KEYS_OF_MLFLOW)
         if unknown:

@@ -82,7 +82,8 @@ class RunReader:
         Raises
         ------
         InvalidInputError
-            If the filter is malformed, no run matches, a run has no seed, or two finished runs have the same seed.
+            If the filter is malformed, no run matches, a run has no seed, or two finished runs have
+            the same seed.
         """
         try:
             runs = {run.info.run_id: run for run in self._leaves(filter_string)}

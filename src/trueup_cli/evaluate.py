@@ -72,7 +72,7 @@ def evaluate(files: tuple[str, ...], **options: Any) -> None:
     Example: trueup evaluate "preds/*.parquet" --target click --proba p --field site_id
     """
     if options["run_id"] and options["experiment"]:
-        raise BadInput("--log-to-mlflow and --experiment-name exclude each other. Pass one of them.")
+        raise BadInput("--log-to-mlflow and --experiment-name exclude each other. Pass one.")
     with in_options(_written(options)):
         evaluation = _evaluation(files, options)
     items = evaluation_items(evaluation, prefix=options["prefix"])
