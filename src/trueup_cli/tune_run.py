@@ -22,6 +22,7 @@ from trueup_cli.tune_space import load_space, load_train, with_space
 from trueup_cli.tune_storage import load_study, open_storage
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals, recover_stale
 from trueup_optuna.race import Variance
+from trueup_optuna.signals import hold_signals
 
 Stage = Literal["search", "finals"]
 STAGES: tuple[Stage, ...] = ("search", "finals")
@@ -156,7 +157,8 @@ def _search(study: optuna.Study, plan: TunePlan) -> None:
         begun = study.get_trials(deepcopy=False, states=(*_FINISHED, TrialState.RUNNING))
         waiting = study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
         if waiting or len(begun) < plan.trials:
-            _run_trial(study, objective)
+            with hold_signals():
+                _run_trial(study, objective)
         else:
             time.sleep(0.2)  # the last trials belong to other workers, or to dead ones
 
