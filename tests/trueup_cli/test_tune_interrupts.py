@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from tests.trueup_cli.tune_script import SCRIPT, arguments, invoke
+from tests.trueup_cli.tune_script import SCRIPT, arguments, invoke, waits_for_nobody
 
 from trueup.errors import InvalidInputError
 from trueup_cli.interrupts import interruptible
@@ -96,6 +96,7 @@ def test_a_process_that_is_interrupted_leaves_a_study_that_resumes(folder, numbe
     code, errors = interrupted(number)
     assert code == 128 + number, errors
     assert "Go on with --resume" in errors
+    assert waits_for_nobody()
     check_resumes(folder)
 
 
@@ -113,6 +114,7 @@ def test_workers_end_with_their_parent(folder, number):
     assert "Traceback" not in errors
     assert len(trained_in(folder)) == 2
     assert not any(is_alive(process) for process in trained_in(folder))
+    assert waits_for_nobody()
     check_resumes(folder)
 
 
