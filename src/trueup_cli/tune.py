@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from trueup_cli.failures import BadInput, one_line_failures
-from trueup_cli.interrupts import interruptible
+from trueup_cli.interrupts import exit_code, interruptible
 
 if TYPE_CHECKING:
     from trueup_cli.tune_run import TunePlan
@@ -122,7 +121,7 @@ def run(context: click.Context, /, **options: Any) -> None:
             _conclude(plan, *logging)
     except KeyboardInterrupt as stop:
         click.echo("Interrupted; the study is kept. Go on with --resume.", err=True)
-        context.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))
+        context.exit(exit_code(stop))
 
 
 @tune.command("report")

@@ -14,7 +14,7 @@ from tests.trueup_cli.tune_script import SCRIPT, arguments, invoke, waits_for_no
 from trueup.errors import InvalidInputError
 from trueup_cli.interrupts import interruptible
 from trueup_cli.tune_storage import load_study
-from trueup_optuna.records import seed_records
+from trueup_optuna.records import root_number, seed_records
 
 COMMAND = """
 import signal
@@ -114,6 +114,25 @@ def test_workers_end_with_their_parent(folder, number):
     assert "Traceback" not in errors
     assert len(trained_in(folder)) == 2
     assert not any(is_alive(process) for process in trained_in(folder))
+    assert waits_for_nobody()
+    check_resumes(folder)
+
+
+def test_workers_whose_parent_is_killed_finish_their_seeds_and_end(folder):
+    begun = """
+    with open("begun", "a") as file:
+        file.write("a seed\\n")
+"""
+    write_script(folder, begun, pause=1.0)
+    code, errors = interrupted(  # which waits for all that hold its standard output open
+        signal.SIGKILL, "--workers", "2", ready=lambda: both_train(folder)
+    )
+    assert code == -signal.SIGKILL
+    assert "Traceback" not in errors
+    trials = load_study("trueup-study.journal", "trueup").trials
+    seeds = {(root_number(t), s.seed) for t in trials for s in seed_records(t.user_attrs)}
+    assert len(seeds) == len((folder / "begun").read_text().splitlines())
+    assert len(seeds) < 10  # of at least 12 in the search
     assert waits_for_nobody()
     check_resumes(folder)
 
