@@ -116,9 +116,7 @@ def run(context: click.Context, /, **options: Any) -> None:
         raise BadInput("--confirm must be 0 or at least 2; got 1. An interval needs two values.")
     try:
         with interruptible(), one_line_failures():
-            plan = _plan(options)
-            _run(plan, workers, resume)
-            _conclude(plan, *logging)
+            _run(_plan(options), workers, resume, logging)
     except KeyboardInterrupt as stop:
         click.echo("Interrupted; the study is kept. Go on with --resume.", err=True)
         context.exit(exit_code(stop))
@@ -159,14 +157,25 @@ def _finals_budget(options: dict[str, Any]) -> int:
     return max(60, -(-5 * options["trials"] // 4)) if given is None else given
 
 
-def _run(plan: TunePlan, workers: int, resume: bool) -> None:
+def _run(
+    plan: TunePlan, workers: int, resume: bool, logging: tuple[str | None, str | None]
+) -> None:
     import optuna
 
-    from trueup_cli import tune_run, tune_workers
+    from trueup_cli import tune_run
+    from trueup_cli.tune_begun import kept_with_results
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     tune_run.plan_objective(plan)  # a wrong path or space is found before a study is made
-    tune_run.prepare_study(plan, resume=resume)
+    study = tune_run.prepare_study(plan, resume=resume)
+    with kept_with_results(study, new=not resume):
+        _run_stages(plan, workers)
+        _conclude(plan, *logging)
+
+
+def _run_stages(plan: TunePlan, workers: int) -> None:
+    from trueup_cli import tune_run, tune_workers
+
     for stage in tune_run.STAGES:
         with tune_run.progress(plan, stage):
             if workers == 1:

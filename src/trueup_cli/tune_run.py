@@ -17,7 +17,8 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import TrialState
 from tqdm import tqdm
 
-from trueup.errors import InvalidInputError, StateMismatchError
+from trueup.errors import InvalidInputError
+from trueup_cli.tune_begun import check_begun
 from trueup_cli.tune_space import load_space, load_train, with_space
 from trueup_cli.tune_storage import load_study, open_storage
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals, recover_stale
@@ -83,18 +84,9 @@ def prepare_study(plan: TunePlan, *, resume: bool) -> optuna.Study:
             f"study must be new; got {plan.study_name!r}, which exists in {plan.storage}. "
             "Add --resume or choose another --study-name."
         ) from None
-    _check_direction(study, plan)
+    check_begun(study, plan)
     plan_objective(plan).pin(study)
     return study
-
-
-def _check_direction(study: optuna.Study, plan: TunePlan) -> None:
-    begun = study.direction.name.lower()
-    if begun != plan.direction:
-        raise StateMismatchError(
-            f"direction must be what the study {plan.study_name!r} was begun with, {begun!r}; got "
-            f"{plan.direction!r}. Resume with the same direction or begin another study."
-        )
 
 
 def open_study(plan: TunePlan, *, load_if_exists: bool = True) -> optuna.Study:

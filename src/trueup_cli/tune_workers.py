@@ -16,14 +16,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from threading import Event, Thread
-
-import optuna
+from typing import TYPE_CHECKING, Any
 
 from trueup.errors import InvalidInputError
 from trueup_cli.failures import BadInput, one_line_failures
 from trueup_cli.interrupts import exit_code, interruptible
-from trueup_cli.tune_run import Stage, TunePlan, run_stage
 from trueup_optuna.signals import hold_signals
+
+if TYPE_CHECKING:
+    from trueup_cli.tune_run import Stage, TunePlan
 
 PATIENCE = 10.0
 """Seconds that interrupted workers have to mark their trials before they are killed."""
@@ -56,8 +57,7 @@ def run_workers(plan: TunePlan, stage: Stage, workers: int) -> None:
             worker.communicate()
     if all(codes):
         raise InvalidInputError(
-            f"a worker must finish the {stage}; got exit codes {codes}. "
-            "Mend the error above and add --resume."
+            f"a worker must finish the {stage}; got exit codes {codes}. Mend the error above."
         )
 
 
@@ -73,17 +73,24 @@ def _interrupt(running: Sequence[subprocess.Popen[bytes]]) -> None:
 
 def main(content: str) -> int:
     """Work on a stage as a process of its own; return the exit code."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    work = json.loads(content)
     try:
         with interruptible(once=True), one_line_failures():
-            run_stage(TunePlan(**work["plan"]), work["stage"], work["worker"], _parent_gone())
+            _work(json.loads(content))
     except KeyboardInterrupt as stop:
         return exit_code(stop)
     except BadInput as failure:
         failure.show()
         return failure.exit_code
     return 0
+
+
+def _work(work: dict[str, Any]) -> None:
+    import optuna  # here, where an interrupt is heard: it takes seconds
+
+    from trueup_cli.tune_run import TunePlan, run_stage
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    run_stage(TunePlan(**work["plan"]), work["stage"], work["worker"], _parent_gone())
 
 
 def _parent_gone() -> Event:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 from click.testing import CliRunner
 from optuna.trial import TrialState
 
 from trueup_cli.tune import tune
+from trueup_cli.tune_run import _train_of
 from trueup_cli.tune_storage import load_study
 from trueup_optuna.heartbeat import _ABANDONED_AT as ABANDONED_AT
 
@@ -37,6 +40,12 @@ def arguments(*more):
 
 def invoke(*arguments):
     return CliRunner().invoke(tune, list(arguments), catch_exceptions=False)
+
+
+def forget_scripts():
+    """Let this process read script and space anew, as another process would."""
+    _train_of.cache_clear()
+    sys.modules.pop("my_script", None)
 
 
 def waits_for_nobody(storage="trueup-study.journal", name="trueup"):
