@@ -118,7 +118,6 @@ def run(context: click.Context, /, **options: Any) -> None:
         with interruptible(), one_line_failures():
             _run(_plan(options), workers, resume, logging)
     except KeyboardInterrupt as stop:
-        click.echo("Interrupted; the study is kept. Go on with --resume.", err=True)
         context.exit(exit_code(stop))
 
 

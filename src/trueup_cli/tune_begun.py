@@ -70,6 +70,9 @@ def kept_with_results(study: optuna.Study, *, new: bool) -> Iterator[None]:
     """Delete a new study where an error ends it before its first result; else say that it stays."""
     try:
         yield
+    except KeyboardInterrupt:
+        click.echo("Interrupted; the study is kept. Go on with --resume.", err=True)
+        raise
     except Exception:
         if new and _is_empty(study):
             optuna.delete_study(study_name=study.study_name, storage=study._storage)
