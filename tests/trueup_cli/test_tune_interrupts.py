@@ -158,6 +158,12 @@ def test_workers_that_hear_no_signal_are_killed(folder):
     check_resumes(folder, "--grace", "2")
 
 
+def test_workers_hear_signals_before_they_load_what_takes_seconds():
+    loaded = "import sys, trueup_cli.tune_workers; print('optuna' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, timeout=60)
+    assert run.stdout == "False\n", run.stderr
+
+
 def test_only_the_first_signal_interrupts_a_worker():
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     cleaned = []

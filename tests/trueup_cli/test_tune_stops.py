@@ -49,12 +49,24 @@ QUEUED_AGAIN = [
 ]
 
 
+GAPS = [  # between a training and what makes its trial somebody's
+    ("after create_new_trial", 2),
+    ("before_trial", 2),
+    ("before objective", 2),
+    ("after objective", 2),
+    ("before set_trial_state_values", 2),
+    ("after create_new_trial", 7),
+    ("before set_trial_state_values", 7),
+]
+GAPS_QUEUED_AGAIN = [("after set_trial_state_values", 1), ("before objective", 1)]
 RANDOM = ["--sampler", "random", "--sampler-seed", "3"]
-
-
-@pytest.fixture(
-    params=["journal", "sqlite", pytest.param("postgresql", marks=pytest.mark.services)]
+JOURNAL = pytest.mark.parametrize("where", ["journal"], indirect=True)
+DATABASES = pytest.mark.parametrize(
+    "where", ["sqlite", pytest.param("postgresql", marks=pytest.mark.services)], indirect=True
 )
+
+
+@pytest.fixture
 def where(request, folder, monkeypatch):
     """The options that name a storage and a study; databases are closed after the test."""
     opened = []
@@ -112,16 +124,33 @@ def check_nothing_is_there_twice(storage, name):
     assert 1 <= len(set(keys)) == len(keys) <= 5
 
 
+@JOURNAL
 @pytest.mark.parametrize(("point", "nth"), SEARCH + FINALS)
 def test_a_signal_around_a_training_waits_until_the_trial_is_marked(where, point, nth):
     stopped(where, Stop(point, nth))
     check_resumes_at_once(where)
 
 
+@DATABASES
+@pytest.mark.parametrize(("point", "nth"), GAPS)
+def test_a_signal_in_a_gap_waits_on_a_database_as_well(where, point, nth):
+    stopped(where, Stop(point, nth, signal.SIGTERM))
+    check_resumes_at_once(where)
+
+
+@JOURNAL
 @pytest.mark.parametrize(("point", "nth"), QUEUED_AGAIN)
 def test_a_signal_while_a_trial_is_queued_again(where, point, nth):
     stopped(where, Stop("sample", 3))
     stopped(where, Stop(point, nth, signal.SIGTERM), "--resume")
+    check_resumes_at_once(where)
+
+
+@DATABASES
+@pytest.mark.parametrize(("point", "nth"), GAPS_QUEUED_AGAIN)
+def test_a_signal_while_a_database_queues_a_trial_again(where, point, nth):
+    stopped(where, Stop("sample", 3))
+    stopped(where, Stop(point, nth), "--resume")
     check_resumes_at_once(where)
 
 
