@@ -70,7 +70,7 @@ def kept_with_results(study: optuna.Study, *, new: bool) -> Iterator[None]:
     """Delete a new study where an error ends it before its first result; else say that it stays."""
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):
         click.echo("Interrupted; the study is kept. Go on with --resume.", err=True)
         raise
     except Exception:

@@ -49,7 +49,8 @@ def run_workers(plan: TunePlan, stage: Stage, workers: int) -> None:
                 running.append(subprocess.Popen([*command, given], stdin=subprocess.PIPE))
         codes = [worker.wait() for worker in running]
     except KeyboardInterrupt:
-        _interrupt(running)
+        with hold_signals():  # who presses twice still waits for the marks
+            _interrupt(running)
         raise
     finally:
         for worker in running:

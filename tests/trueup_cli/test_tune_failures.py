@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.trueup_cli.tune_script import SCRIPT, arguments, forget_scripts, invoke
+from tests.trueup_cli.tune_script import SCRIPT, arguments, forget_scripts, invoke, waits_for_nobody
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -89,6 +89,18 @@ def test_an_error_after_results_keeps_the_study(folder):
     forget_scripts()
     (folder / "my_script.py").write_text(SCRIPT.format(pause=0.0))
     assert invoke(*arguments("--resume")).exit_code == 0
+
+
+def test_a_training_that_exits_leaves_its_trial_to_whoever_resumes(folder):
+    exits = TRAIN + "    if seed == 2:\n        raise SystemExit(3)\n"
+    (folder / "my_script.py").write_text(SCRIPT.format(pause=0.0).replace(TRAIN, exits, 1))
+    result = invoke(*arguments())
+    assert result.exit_code == 3
+    assert "the study is kept. Go on with --resume" in result.output
+    assert waits_for_nobody()
+    (folder / "my_script.py").write_text(SCRIPT.format(pause=0.0))
+    forget_scripts()
+    assert "6 configurations" in invoke(*arguments("--resume")).output
 
 
 def test_a_worker_says_in_a_line_what_is_wrong(folder):

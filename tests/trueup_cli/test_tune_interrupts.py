@@ -39,8 +39,11 @@ def write_script(folder, train="", pause=0.0):
     )
 
 
-def interrupted(number, *more, patience=60.0, ready=lambda: finished_seeds() >= 3):
-    """Begin a study, send the signal to its first process alone, and return code and errors."""
+def interrupted(number, *more, patience=60.0, ready=lambda: finished_seeds() >= 3, again=None):
+    """Begin a study, send the signal to its first process alone, and return code and errors.
+
+    The signal is sent again after so many seconds, where asked.
+    """
     run = subprocess.Popen(
         [sys.executable, "-c", COMMAND.format(patience=patience), *arguments(*more)],
         stdout=subprocess.PIPE,
@@ -52,6 +55,9 @@ def interrupted(number, *more, patience=60.0, ready=lambda: finished_seeds() >= 
     while not ready() and time.monotonic() < end:
         time.sleep(0.1)
     os.kill(run.pid, number)
+    if again is not None:
+        time.sleep(again)
+        os.kill(run.pid, number)
     _, errors = run.communicate(timeout=60)
     return run.returncode, errors
 
@@ -114,6 +120,23 @@ def test_workers_end_with_their_parent(folder, number):
     assert "Traceback" not in errors
     assert len(trained_in(folder)) == 2
     assert not any(is_alive(process) for process in trained_in(folder))
+    assert waits_for_nobody()
+    check_resumes(folder)
+
+
+def test_a_second_ctrl_c_leaves_the_workers_time_to_mark_their_trials(folder):
+    slow_to_end = """
+    try:
+        time.sleep(0.2)
+    except BaseException:
+        time.sleep(2.0)
+        raise
+"""
+    write_script(folder, slow_to_end)
+    code, errors = interrupted(
+        signal.SIGINT, "--workers", "2", ready=lambda: both_train(folder), again=0.5
+    )
+    assert code == 128 + signal.SIGINT, errors
     assert waits_for_nobody()
     check_resumes(folder)
 
