@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from optuna.trial import TrialState
 from tests.trueup_cli.tune_script import SCRIPT, arguments, invoke, waits_for_nobody
 
 from trueup.errors import InvalidInputError
@@ -68,6 +69,14 @@ def finished_seeds():
     except InvalidInputError:
         return 0
     return sum(len(seed_records(trial.user_attrs)) for trial in study.trials)
+
+
+def finals(state):
+    try:
+        study = load_study("trueup-study.journal", "trueup::finals")
+    except InvalidInputError:
+        return []
+    return study.get_trials(states=(state,))
 
 
 def trained_in(folder):
@@ -157,6 +166,17 @@ def test_workers_whose_parent_is_killed_finish_their_seeds_and_end(folder):
     assert len(seeds) == len((folder / "begun").read_text().splitlines())
     assert len(seeds) < 10  # of at least 12 in the search
     assert waits_for_nobody()
+    check_resumes(folder)
+
+
+def test_workers_whose_parent_is_killed_end_in_the_finals_too(folder):
+    write_script(folder, "    time.sleep(2.0 if seed >= 3 else 0.0)\n")  # in the finals
+    code, _ = interrupted(
+        signal.SIGKILL, "--workers", "2", ready=lambda: finals(TrialState.RUNNING)
+    )
+    assert code == -signal.SIGKILL
+    assert not finals(TrialState.RUNNING)
+    assert 1 <= len(finals(TrialState.COMPLETE)) <= 3  # of five
     check_resumes(folder)
 
 
