@@ -23,7 +23,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class _Gate(threading.local):
-    """Whether signals come through, for the thread that hears them; shut for all others' eyes."""
+    """Whether signals come through; other threads than the main one find it open for ever."""
 
     def __init__(self) -> None:
         self.installed = False

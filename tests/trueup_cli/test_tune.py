@@ -1,23 +1,19 @@
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 
-import numpy as np
 import optuna
 import pytest
 from tests.trueup_cli.tune_script import SCRIPT, arguments, forget_scripts, invoke
 
 from trueup.errors import InvalidInputError
 from trueup_cli.tune import tune
-from trueup_cli.tune_report import save_figure
 from trueup_cli.tune_run import TunePlan, plan_sampler
 from trueup_cli.tune_space import load_space, suggest
 from trueup_cli.tune_storage import load_study
-from trueup_optuna import open_journal, report_study
+from trueup_optuna import open_journal
 from trueup_optuna.records import seed_records
 
 
@@ -30,41 +26,6 @@ def test_a_study_runs_to_the_confirmed_value(folder):
     study = load_study("trueup-study.journal", "trueup")
     assert len(study.trials) == 6
     assert seed_records(study.trials[0].user_attrs)[0].vanilla is not None
-
-
-def test_report_prints_and_draws(folder):
-    invoke(*arguments())
-    text = invoke("report", "--plot", "report.png")
-    assert text.exit_code == 0
-    assert "seeds  mean ± standard error" in text.output
-    assert (folder / "report.png").read_bytes().startswith(b"\x89PNG")
-    content = json.loads(invoke("report", "--json").output)
-    report = report_study(load_study("trueup-study.journal", "trueup"))
-    assert content["selected"]["number"] == report.best.trial.number
-    assert [row["number"] for row in content["rows"]] == [row.number for row in report.rows]
-    assert 0 < content["final_trainings"] <= 5
-
-
-def test_the_figure_sets_calibrated_against_vanilla(folder, monkeypatch):
-    invoke(*arguments())
-    report = report_study(load_study("trueup-study.journal", "trueup"))
-    drawn = []
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path: drawn.append(self))
-    save_figure(report, folder / "report.png")
-    save_figure(replace(report, vanilla=None), folder / "report.png")
-    assert [len(figure.axes) for figure in drawn] == [3, 2]
-    seeds = drawn[0].axes[0]
-    for axis in (seeds.xaxis, seeds.yaxis):
-        assert all(float(place).is_integer() for place in axis.get_ticklocs())
-    labels = [text.get_text() for text in seeds.get_legend().get_texts()]
-    gone = any(row.eliminated_by is not None for row in report.rows)
-    assert labels == ["in the race", "eliminated"][: 1 + gone]
-    points = drawn[0].axes[2].collections[0].get_offsets()
-    expected = [
-        [np.mean([s.vanilla for s in row.records]), np.mean([s.value for s in row.records])]
-        for row in report.rows
-    ]
-    np.testing.assert_allclose(np.asarray(points), expected, rtol=1e-12)
 
 
 def test_a_train_function_may_suggest_by_itself(folder):
@@ -175,12 +136,6 @@ def test_the_confirmation_may_be_left_out(folder):
     result = invoke(*arguments("--confirm", "0"))
     assert result.exit_code == 0
     assert "confirmed" not in result.output
-
-
-def test_report_of_a_missing_study_exits_with_2(folder):
-    result = invoke("report")
-    assert result.exit_code == 2
-    assert "study must exist in" in result.output
 
 
 def test_help_names_both_commands():

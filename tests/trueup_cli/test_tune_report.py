@@ -1,9 +1,17 @@
-"""What ``trueup tune report`` says of a study, in words."""
+"""What ``trueup tune report`` says of a study, in words, as JSON and as a figure."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from tests.trueup_cli.tune_script import arguments, invoke
+
+from trueup_cli.tune_report import save_figure
+from trueup_cli.tune_storage import load_study
+from trueup_optuna import report_study
 
 LUCKY = """
 def train(trial, seed):
@@ -57,3 +65,44 @@ def test_the_report_explains_its_columns(folder):
     legend = result.output.split("\n\n")[-1].splitlines()
     assert legend[0].endswith("with at least 5 seeds; empty for all others.")
     assert legend[1].startswith("eliminated by: out of the race, because that trial was better")
+
+
+def test_report_prints_and_draws(folder):
+    invoke(*arguments())
+    text = invoke("report", "--plot", "report.png")
+    assert text.exit_code == 0
+    assert "seeds  mean ± standard error" in text.output
+    assert (folder / "report.png").read_bytes().startswith(b"\x89PNG")
+    content = json.loads(invoke("report", "--json").output)
+    report = report_study(load_study("trueup-study.journal", "trueup"))
+    assert content["selected"]["number"] == report.best.trial.number
+    assert [row["number"] for row in content["rows"]] == [row.number for row in report.rows]
+    assert 0 < content["final_trainings"] <= 5
+
+
+def test_the_figure_sets_calibrated_against_vanilla(folder, monkeypatch):
+    invoke(*arguments())
+    report = report_study(load_study("trueup-study.journal", "trueup"))
+    drawn = []
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path: drawn.append(self))
+    save_figure(report, folder / "report.png")
+    save_figure(replace(report, vanilla=None), folder / "report.png")
+    assert [len(figure.axes) for figure in drawn] == [3, 2]
+    seeds = drawn[0].axes[0]
+    for axis in (seeds.xaxis, seeds.yaxis):
+        assert all(float(place).is_integer() for place in axis.get_ticklocs())
+    labels = [text.get_text() for text in seeds.get_legend().get_texts()]
+    gone = any(row.eliminated_by is not None for row in report.rows)
+    assert labels == ["in the race", "eliminated"][: 1 + gone]
+    points = drawn[0].axes[2].collections[0].get_offsets()
+    expected = [
+        [np.mean([s.vanilla for s in row.records]), np.mean([s.value for s in row.records])]
+        for row in report.rows
+    ]
+    np.testing.assert_allclose(np.asarray(points), expected, rtol=1e-12)
+
+
+def test_report_of_a_missing_study_exits_with_2(folder):
+    result = invoke("report")
+    assert result.exit_code == 2
+    assert "study must exist in" in result.output
