@@ -96,7 +96,7 @@ _STUDY_NAME = click.option("--study-name", default="trueup", show_default=True)
 @_STUDY_NAME
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @click.option("--grace", type=float, default=120.0, show_default=True, help="Seconds until a silent worker counts as dead.")  # fmt: skip  # noqa: E501
-@click.option("--resume", is_flag=True, help="Go on with a study that exists.")
+@click.option("--resume", is_flag=True, help="Go on with a study that exists, with its options.")
 @click.option("--experiment-name", help="Log the study to this MLflow experiment.")
 @click.option("--tracking-uri", help="MLflow store; by default that of MLflow.")
 @click.pass_context
