@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from numbers import Number
 from typing import Any
 
@@ -49,7 +50,9 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         ) from None
 
 
-def floats(array: NDArray[Any], name: str) -> FloatArray:
+def floats(
+    array: NDArray[Any], name: str, not_finite: type[InvalidInputError] = InvalidInputError
+) -> FloatArray:
     """Return numbers as float64, refused where they are of another type or not finite."""
     array = plain_numbers(array)
     if array.dtype.kind not in "fiub":
@@ -58,7 +61,8 @@ def floats(array: NDArray[Any], name: str) -> FloatArray:
         )
     values = array.astype(np.float64, copy=False)
     if array.dtype.kind not in "iub" and not _all_finite(values):
-        refuse_rows(~np.isfinite(values), values, f"{name} must be finite", "Drop or fix the row.")
+        rule = f"{name} must be finite"
+        refuse_rows(~np.isfinite(values), values, rule, "Drop or fix the row.", not_finite)
     return values
 
 
@@ -73,12 +77,18 @@ def _all_finite(values: FloatArray) -> bool:
     return values.size == 0 or bool(np.isfinite(values.min()) and np.isfinite(values.max()))
 
 
-def refuse_rows(bad: NDArray[np.bool_], values: NDArray[Any], rule: str, fix: str) -> None:
-    """Raise InvalidInputError with the first bad value and its index, if there is one."""
+def refuse_rows(
+    bad: NDArray[np.bool_],
+    values: NDArray[Any],
+    rule: str,
+    fix: str,
+    error: type[InvalidInputError] = InvalidInputError,
+) -> None:
+    """Raise an error with the first bad value and its index, if there is one."""
     if bad.any():
         index = tuple(int(i) for i in np.argwhere(bad)[0])
         where = index[0] if len(index) == 1 else index
-        raise InvalidInputError(f"{rule}; got {values[index]} at index {where}. {fix}")
+        raise error(f"{rule}; got {values[index]} at index {where}. {fix}")
 
 
 def read_weight(sample_weight: Any, n: int, *, may_be_zero: bool = False) -> FloatArray | None:
@@ -111,7 +121,7 @@ def read_ids(row_id: Any, n: int, first_row: int) -> UInt64Array:
 
 def read_times(times: Any, n: int) -> NDArray[Any]:
     """Return times of shape (n,), checked to be numbers or datetimes without missing ones."""
-    array = column(times, "times")
+    array = _datetimes(column(times, "times"))
     if array.dtype.kind not in "fiuM":
         raise InvalidInputError(
             f"times must be numbers or datetimes; got dtype {array.dtype}. Convert the column."
@@ -123,6 +133,19 @@ def read_times(times: Any, n: int) -> NDArray[Any]:
     missing = np.isnat(array) if array.dtype.kind == "M" else ~np.isfinite(array)
     refuse_rows(missing, array, "times must not be missing", "Drop or fix the row.")
     return array
+
+
+def _datetimes(array: NDArray[Any]) -> NDArray[Any]:
+    """Turn dates and datetimes into datetime64; those of a time zone by their own clock."""
+    if array.dtype.kind != "O" or not all(isinstance(time, date) for time in array):
+        return array
+    return np.array([_without_zone(time) for time in array], dtype="datetime64[us]")
+
+
+def _without_zone(time: date) -> Any:
+    if time != time:  # pandas' NaT is a datetime, and not equal to itself
+        return np.datetime64("NaT")
+    return time.replace(tzinfo=None) if isinstance(time, datetime) else time
 
 
 def check_threads(threads: Any) -> None:

@@ -18,6 +18,10 @@ class UndefinedMetricError(TrueupError, ValueError):
     """The input is valid, but the metric has no value on it."""
 
 
+class UnscorableInputError(InvalidInputError, UndefinedMetricError):
+    """There is nothing to score: no rows, or predictions that are not finite."""
+
+
 class InexactSummaryError(UndefinedMetricError):
     """The sums of a summary can't stand for its rows, which lie too far out for that."""
 
