@@ -11,7 +11,7 @@ from trueup._kernels.words import UInt64Array, salt_key, salted_hash
 
 FloatArray = NDArray[np.float64]
 
-MAX_FOLDS = 1 << 20
+MAX_FOLDS = 1 << 18
 """Up to here the kernel's remainder is exact in float64."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,6 +36,7 @@ def splitmix64(x: UInt64Array) -> UInt64Array:
     return z
 
 
+@lru_cache
 def salt_key(salt: int) -> np.uint64:
     """Return what is XORed to an id before it is mixed: ``splitmix64(salt)``."""
     return np.uint64(splitmix64(np.array([salt & _MASK], dtype=np.uint64))[0])
