@@ -68,7 +68,9 @@ class _LogitShifted(Loss):
 
     def link(self, y_pred: FloatArray) -> FloatArray:
         clipped = np.clip(y_pred, EPS, 1.0 - EPS)
-        return np.asarray(np.log(clipped / (1.0 - clipped)))  # to 4e-16; log1p is far slower
+        odds = 1.0 - clipped
+        np.divide(clipped, odds, out=odds)
+        return np.log(odds, out=odds)  # to 4e-16; log1p is far slower
 
     def fit_bias(
         self, y_true: FloatArray, margin: FloatArray, weight: FloatArray | None

@@ -39,7 +39,7 @@ def deposit(
 ) -> None:
     place, row = logit.copy(), 2 * group + label.astype(np.int64)
     numba_loops.places(place, row)
-    numba_loops.deposit(row, place, _or_none(weight), 1, table)
+    numba_loops.deposit(row, place, _or_none(weight), table)
 
 
 def hash_sums(row_id: UInt64Array, label: FloatArray, weight: FloatArray | None) -> tuple[int, int]:

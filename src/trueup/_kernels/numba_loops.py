@@ -133,11 +133,11 @@ def places(logit, cell):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def deposit(bins, u, weight, power, table):  # type: ignore[no-untyped-def]
-    """Add ``weight^power u^k`` to the bins; no weights are weights of one."""
+def deposit(bins, u, weight, table):  # type: ignore[no-untyped-def]
+    """Add ``weight u^k`` to the bins; no weights are weights of one."""
     weighted = len(weight) > 0
     for i in range(len(bins)):
-        add_powers(table, bins[i], u[i], weight[i] ** power if weighted else 1.0)
+        add_powers(table, bins[i], u[i], weight[i] if weighted else 1.0)
 
 
 @compiled
@@ -244,9 +244,9 @@ def absorb(  # type: ignore[no-untyped-def]
         if len(w):
             count(cell[:m], w, counts)
         places(logit[:m], cell[:m])
-        deposit(cell[:m], logit[:m], w, 1, tables[0])
+        deposit(cell[:m], logit[:m], w, tables[0])
         if len(w):
-            deposit(cell[:m], logit[:m], w, 2, tables[1])
+            deposit(cell[:m], logit[:m], w * w, tables[1])
         sums = hash_sums(own_id[:m], y, w)
         upper, lower, top = upper + sums[0], lower + sums[1], top + sums[2]
         start = stop

@@ -23,7 +23,7 @@ from trueup.summaries.field import read_whole_levels
 
 Result = TypeVar("Result")
 
-BLOCK = 32_768
+BLOCK = 65_536
 """Rows of a block: its temporaries stay in the cache of a core."""
 
 

@@ -96,8 +96,9 @@ class LogitGrid(State):
     def _keep_squares(self) -> tuple[FloatArray, FloatArray]:
         """Return the sums over squared weights; so far they were those over weights of one."""
         if self.squared_moments is None or self.squared_tails is None:
-            self.squared_moments, self.squared_tails = new_table(*self.moments.shape), self.tails.copy()
+            self.squared_moments = new_table(*self.moments.shape)
             self.squared_moments += self.moments
+            self.squared_tails = self.tails.copy()
         return self.squared_moments, self.squared_tails
 
     def _add_tails(self, rows: Rows, groups: GroupArray) -> None:
