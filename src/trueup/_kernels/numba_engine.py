@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueup._kernels import FloatArray, IntArray, UInt64Array, numba_loops
+from trueup._kernels.grid import new_table
 from trueup._kernels.plain import MAX_FOLDS, Absorbed, PlainRows
 
 _NO_WEIGHT = np.empty(0)
@@ -60,7 +61,7 @@ def add_cells(
 def code_sums(
     code: IntArray, label: FloatArray, proba: FloatArray, n_codes: int
 ) -> FloatArray | None:
-    sums = np.zeros((n_codes, 4))
+    sums = new_table(n_codes, 4)
     return None if numba_loops.code_sums(code, label, proba, sums) else sums
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from trueup._kernels.grid import BINS_PER_UNIT, LIMIT, N_BINS
-from trueup._kernels.numba_vectors import add_powers
+from trueup._kernels.numba_vectors import add_four, add_powers
 from trueup._kernels.words import (
     BITS_OF_ONE,
     FIRST_FACTOR,
@@ -180,11 +180,7 @@ def code_sums(code, label, proba, sums):  # type: ignore[no-untyped-def]
     for i in range(len(code)):
         c, y, p = np.uint64(code[i]), np.float64(label[i]), np.float64(proba[i])  # -1 is large
         if (c < n_codes) & ((y == 0.0) | (y == 1.0)) & (p >= 0.0) & (p <= 1.0):
-            row = sums[c]
-            row[0] += 1.0
-            row[1] += y
-            row[2] += p
-            row[3] += p * p
+            add_four(sums, np.int64(c), 1.0, y, p, p * p)
         else:
             n_bad += 1
     return n_bad
