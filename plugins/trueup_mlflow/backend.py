@@ -21,7 +21,12 @@ from mlflow.exceptions import ExecutionException
 from mlflow.projects.backend.abstract_backend import AbstractBackend
 from mlflow.projects.submitted_run import SubmittedRun
 from mlflow.projects.utils import (
+    PROJECT_BUILD_IMAGE,
+    PROJECT_DOCKER_ARGS,
+    PROJECT_DOCKER_AUTH,
     PROJECT_ENV_MANAGER,
+    PROJECT_STORAGE_DIR,
+    PROJECT_SYNCHRONOUS,
     fetch_and_validate_project,
     get_or_create_run,
     get_run_env_vars,
@@ -38,6 +43,15 @@ from trueup_mlflow.seeds import log_seed_summary
 
 SEED_PARAMETER = "seed"
 _POLL = 0.5  # seconds
+_CONFIG_KEYS = {"seeds", "workers"}
+_KEYS_OF_MLFLOW = {  # which `mlflow run` puts into the same dictionary
+    PROJECT_BUILD_IMAGE,
+    PROJECT_DOCKER_ARGS,
+    PROJECT_DOCKER_AUTH,
+    PROJECT_ENV_MANAGER,
+    PROJECT_STORAGE_DIR,
+    PROJECT_SYNCHRONOUS,
+}
 _EXPERIMENT_NAME = "MLFLOW_EXPERIMENT_NAME"  # mlflow run refuses it beside the id
 _FINISHED = str(RunStatus.to_string(RunStatus.FINISHED))
 _FAILED = str(RunStatus.to_string(RunStatus.FAILED))
@@ -58,8 +72,14 @@ class SeedsConfig:
         Raises
         ------
         ExecutionException
-            If a value is not usable; MLflow then exits with 1 and shows the message.
+            If a key is unknown or a value not usable; MLflow shows the message and exits with 1.
         """
+        unknown = sorted(set(backend_config) - _CONFIG_KEYS - _KEYS_OF_MLFLOW)
+        if unknown:
+            raise ExecutionException(
+                f"--backend-config must have no other keys than {sorted(_CONFIG_KEYS)}; "
+                f"got {unknown}. Check the spelling."
+            )
         seeds = backend_config.get("seeds", 5)
         workers = backend_config.get("workers", 1)
         if _is_count(seeds):

@@ -128,7 +128,9 @@ def reliability_diagram(
     _draw_curve(upper, curve, limit)
     upper.set_title(f"expected calibration error {error:.4f} ({strategy} bins)", fontsize=9)
     lower.hist(proba, bins=50, range=(0.0, limit), weights=sample_weight, color=_COLOURS[-1])
-    lower.set(xlabel="predicted probability", ylabel="rows", xlim=(0.0, limit))
+    above = int(np.count_nonzero(proba > limit))
+    beyond = f" ({above} rows above {limit:.2g})" if above else ""
+    lower.set(xlabel=f"predicted probability{beyond}", ylabel="rows", xlim=(0.0, limit))
     return figure
 
 

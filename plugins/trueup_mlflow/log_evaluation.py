@@ -10,7 +10,7 @@ import mlflow
 
 import trueup
 from trueup import Evaluation
-from trueup.errors import InvalidInputError
+from trueup.errors import EmptyInputError, InvalidInputError
 from trueup.labels import read_binary_labels
 from trueup.losses import get_loss
 from trueup_mlflow.failures import describe
@@ -88,9 +88,9 @@ def log_evaluation(
     writer = RunWriter(run_id=run_id, client=client)
     try:
         evaluation = trueup.evaluate(y_true, y_pred, **options)
-    except InvalidInputError:
-        raise
     except Exception as failure:  # undefined on these rows, or a failure of ours
+        if isinstance(failure, InvalidInputError) and not isinstance(failure, EmptyInputError):
+            raise
         loss = get_loss(options.get("loss", "log_loss")).name
         writer.skip(metric_key(loss, prefix), describe(failure))
         return None

@@ -9,6 +9,7 @@ from typing import Any
 
 from mlflow import MlflowClient
 from mlflow.entities import Run
+from mlflow.exceptions import MlflowException
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow.items import COMPARISON_ROLE, ROLE_TAG, fingerprint_tag
@@ -81,9 +82,18 @@ class RunReader:
         Raises
         ------
         InvalidInputError
-            If no run matches, a run has no seed, or two finished runs have the same seed.
+            If the filter is malformed, no run matches, a run has no seed, or two finished runs have
+            the same seed.
         """
-        runs = {run.info.run_id: run for run in self._leaves(filter_string)}
+        try:
+            runs = {run.info.run_id: run for run in self._leaves(filter_string)}
+        except MlflowException as refusal:
+            if refusal.error_code != "INVALID_PARAMETER_VALUE":
+                raise
+            raise InvalidInputError(
+                f"{arm} must be a filter that MLflow understands; got {filter_string!r}: "
+                f"{refusal.message} Write it as in \"params.model = 'DeepFM'\"."
+            ) from refusal
         if not runs:
             raise InvalidInputError(
                 f"{arm} must match at least one run; got none for {filter_string!r}. "

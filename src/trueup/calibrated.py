@@ -67,7 +67,6 @@ def evaluate(
         Weights; for the metric, integer weights equal repeated rows exactly.
     fields : mapping of str to array-like of shape (n,), optional
         Columns over whose levels the calibration error is measured (probabilities only).
-
     threads : int, default 1
         Threads that share the work on long input; no thread waits in a spin.
 

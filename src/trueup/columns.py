@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from numbers import Number
 from typing import Any
 
@@ -111,7 +112,7 @@ def read_ids(row_id: Any, n: int, first_row: int) -> UInt64Array:
 
 def read_times(times: Any, n: int) -> NDArray[Any]:
     """Return times of shape (n,), checked to be numbers or datetimes without missing ones."""
-    array = column(times, "times")
+    array = _datetimes(column(times, "times"))
     if array.dtype.kind not in "fiuM":
         raise InvalidInputError(
             f"times must be numbers or datetimes; got dtype {array.dtype}. Convert the column."
@@ -123,6 +124,19 @@ def read_times(times: Any, n: int) -> NDArray[Any]:
     missing = np.isnat(array) if array.dtype.kind == "M" else ~np.isfinite(array)
     refuse_rows(missing, array, "times must not be missing", "Drop or fix the row.")
     return array
+
+
+def _datetimes(array: NDArray[Any]) -> NDArray[Any]:
+    """Turn dates and datetimes into datetime64; those of a time zone by their own clock."""
+    if array.dtype.kind != "O" or not all(isinstance(time, date) for time in array):
+        return array
+    return np.array([_without_zone(time) for time in array], dtype="datetime64[us]")
+
+
+def _without_zone(time: date) -> Any:
+    if time != time:  # pandas' NaT is a datetime, and not equal to itself
+        return np.datetime64("NaT")
+    return time.replace(tzinfo=None) if isinstance(time, datetime) else time
 
 
 def check_threads(threads: Any) -> None:

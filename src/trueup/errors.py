@@ -18,6 +18,10 @@ class UndefinedMetricError(TrueupError, ValueError):
     """The input is valid, but the metric has no value on it."""
 
 
+class EmptyInputError(InvalidInputError, UndefinedMetricError):
+    """There are no rows: an argument of the wrong size, on which no metric has a value."""
+
+
 class InexactSummaryError(UndefinedMetricError):
     """The sums of a summary can't stand for its rows, which lie too far out for that."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trueup.arrow import array_of_column, levels_of_column
-from trueup.errors import InvalidInputError
+from trueup.errors import EmptyInputError, InvalidInputError
 from trueup.evaluation import Evaluation
 from trueup.notices import Notices
 from trueup.splits import CrossFit, Split
@@ -82,12 +82,15 @@ def evaluate_files(
         If pyarrow is not installed.
     """
     columns = _Columns(y_true, y_proba, y_logit, row_id, sample_weight, tuple(fields))
+    files = resolve(paths)
     summary, notices = summary_of(loss, split), Notices()
-    batches = _batches(resolve(paths), columns, threads)
+    batches, n_rows = _batches(files, columns, threads), 0
     for batch in batches if threads == 1 else _read_ahead(batches):
+        n_rows += batch.table.num_rows
         notices.add(_update(summary, batch, columns, labels, threads))
         if on_batch is not None:
             on_batch(batch.table.num_rows)
+    require_rows(n_rows, files)
     notices.warn()
     return summary.compute()
 
@@ -207,6 +210,16 @@ def require_columns(wanted: list[str], present: list[str], file: Path) -> None:
             raise InvalidInputError(
                 f"column {name!r} must be in {file}; got {shown}{more}. Check the spelling."
             )
+
+
+def require_rows(n_rows: int, files: list[Path]) -> None:
+    """Refuse files that hold no rows between them, naming the first."""
+    if n_rows == 0:
+        others = f" and {len(files) - 1} more" if len(files) > 1 else ""
+        raise EmptyInputError(
+            f"files must hold at least one row; got none in {files[0]}{others}. "
+            "Check what wrote them."
+        )
 
 
 def _update(

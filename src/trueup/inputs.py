@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from trueup.columns import column, read_ids, read_times, read_weight
-from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup.errors import EmptyInputError, InvalidInputError
 from trueup.labels import read_labels
 from trueup.losses import Loss, SoftmaxLogLoss, get_loss
 from trueup.notices import Notices, Place
@@ -41,7 +41,7 @@ def read_rows(
     ------
     InvalidInputError
         For a wrong shape, type or range, with the name of the argument and the first bad index.
-    UndefinedMetricError
+    EmptyInputError
         For no rows at all.
     """
     chosen = get_loss(loss)
@@ -51,9 +51,7 @@ def read_rows(
     raw_labels = column(y_true, "y_true")
     n = len(raw_labels)
     if n == 0:
-        raise UndefinedMetricError(
-            "y_true must hold at least one row; got 0. Pass the validation rows."
-        )
+        raise EmptyInputError("y_true must hold at least one row; got 0. Pass the validation rows.")
     if len(prediction) != n:
         name = "y_pred" if y_logit is None else "y_logit"
         raise InvalidInputError(

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
 @click.command("backfill")
 @click.argument("run_ids", nargs=-1)
-@click.option("--experiment", "experiments", multiple=True, help="Look at its runs; repeatable.")
+@click.option(
+    "--experiment-name",
+    "--experiment",
+    "experiments",
+    multiple=True,
+    help="Look at its runs; repeatable.",
+)
 @click.option("--filter", "filter_string", default="", help="MLflow filter of the runs.")
 @click.option("--tracking-uri", help="MLflow store; by default that of MLflow.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
@@ -42,7 +48,7 @@ def backfill(
     from trueup_mlflow.backfill import backfill as fill
 
     client = MlflowClient(tracking_uri)
-    names = {"run_ids": "RUN_IDS", "experiment_names": "--experiment"}
+    names = {"run_ids": "RUN_IDS", "experiment_names": "--experiment-name"}
     with warnings.catch_warnings(), in_options(names):
         warnings.simplefilter("ignore", TrueupWarning)  # each reason is in the results
         results = fill(

@@ -49,7 +49,7 @@ class _CalibratorName(click.Choice[str]):
     "calibrators",
     type=_CalibratorName(_NAMES),
     multiple=True,
-    help="field_offset by default; all with --compare, where it may be given again.",
+    help="field_offset with --field, else shift; all with --compare, where it may be repeated.",
 )
 @click.option(
     "--guard/--no-guard", default=True, show_default=True, help="Keep it only if it helps."
@@ -78,13 +78,10 @@ def _read(file: Path, options: dict[str, Any]) -> pd.DataFrame:
     import pandas as pd
 
     from trueup.labels import read_binary_labels
+    from trueup_cli.columns import read_columns
 
-    read = pd.read_csv if file.suffix in (".csv", ".gz") else pd.read_parquet
-    frame: pd.DataFrame = read(file)
     wanted = [options["target"], options["proba"], *options["fields"], options["time"]]
-    for name in filter(None, wanted):
-        if name not in frame.columns:
-            raise BadInput(f"{name!r} must be a column of {file.name}; got {list(frame.columns)}.")
+    frame = pd.DataFrame(read_columns([str(file)], filter(None, wanted)))
     raw = frame[options["target"]]
     labels = label_values(options["labels"], raw.to_numpy())
     return frame.assign(**{options["target"]: read_binary_labels(raw, labels).astype(int)})
@@ -93,7 +90,7 @@ def _read(file: Path, options: dict[str, Any]) -> pd.DataFrame:
 def _fit(frame: pd.DataFrame, options: dict[str, Any]) -> None:
     from trueup.calibrators import Guarded
 
-    name, *others = options["calibrators"] or ("field_offset",)
+    name, *others = options["calibrators"] or ("field_offset" if options["fields"] else "shift",)
     if others:
         raise BadInput(
             f"--calibrator must be given once without --compare; got {len(others) + 1}. "
@@ -106,10 +103,11 @@ def _fit(frame: pd.DataFrame, options: dict[str, Any]) -> None:
         more = {"times": frame[options["time"]]} if options["time"] else {}
     fields = {name: frame[name] for name in options["fields"]}
     calibrator.fit(frame[options["proba"]], frame[options["target"]], fields=fields, **more)
-    click.echo(_report(getattr(calibrator, "decision_", None), name))
+    decision = getattr(calibrator, "decision_", None)
+    click.echo(_report(decision, name))
     if options["output"] is not None:
         calibrator.save(options["output"])
-        click.echo(f"saved to {options['output']}")
+        click.echo(f"saved to {options['output']}{_effect(decision)}")
 
 
 def _calibrator(name: str, fields: tuple[str, ...]) -> Calibrator:
@@ -131,6 +129,11 @@ def _report(decision: GuardDecision | None, name: str) -> str:
         f"log loss change {decision.log_loss_change:+.6f} on {decision.n_check} checked rows, "
         f"fitted on {decision.n_fit}"
     )
+
+
+def _effect(decision: GuardDecision | None) -> str:
+    unchanged = decision is not None and not decision.kept
+    return ", which returns the probabilities unchanged" if unchanged else ""
 
 
 def _compare(frame: pd.DataFrame, options: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
-from trueup.files import PARQUET, require_columns, resolve
+from trueup.files import PARQUET, require_columns, require_rows, resolve
 
 
 def read_columns(patterns: Sequence[str], columns: Iterable[str]) -> dict[str, NDArray[Any]]:
@@ -30,10 +30,12 @@ def read_columns(patterns: Sequence[str], columns: Iterable[str]) -> dict[str, N
     ------
     InvalidInputError
         If a pattern matches nothing, a file is neither parquet nor CSV or unreadable, a column is
-        missing, or the files disagree about the type of a column.
+        missing, no file has a row, or the files disagree about the type of a column.
     """
     names = list(dict.fromkeys(columns))
-    tables = [_read(path, names) for path in resolve(patterns)]
+    paths = resolve(patterns)
+    tables = [_read(path, names) for path in paths]
+    require_rows(sum(table.num_rows for table in tables), paths)
     try:
         table = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:

@@ -48,7 +48,12 @@ _PREDICTIONS = ("proba", "logit", "pred")
 @click.option("--field", "fields", multiple=True, help="Column over whose levels to look as well.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--log-to-mlflow", "run_id", metavar="RUN_ID", help="Log the result to this run.")
-@click.option("--experiment", help="Log the result to a new run of this experiment.")
+@click.option(
+    "--experiment-name",
+    "--experiment",
+    "experiment",
+    help="Log the result to a new run of this experiment.",
+)
 @click.option("--prefix", default="", help="Put before the loss in the keys, such as val_.")
 @click.option("--step", type=int, default=0, show_default=True, help="Step of logged metrics.")
 @click.option("--tracking-uri", help="MLflow store; by default that of MLflow.")
@@ -67,7 +72,7 @@ def evaluate(files: tuple[str, ...], **options: Any) -> None:
     Example: trueup evaluate "preds/*.parquet" --target click --proba p --field site_id
     """
     if options["run_id"] and options["experiment"]:
-        raise BadInput("--log-to-mlflow and --experiment exclude each other. Pass one of them.")
+        raise BadInput("--log-to-mlflow and --experiment-name exclude each other. Pass one.")
     with in_options(_written(options)):
         evaluation = _evaluation(files, options)
     items = evaluation_items(evaluation, prefix=options["prefix"])

@@ -192,6 +192,11 @@ def test_valid_input_without_a_metric_is_undefined(arguments, message):
     assert_reads_as_promised(str(error.value))
 
 
+def test_no_rows_are_invalid_input_too():
+    with pytest.raises(InvalidInputError, match="y_true must hold at least one row; got 0"):
+        run({"y_true": [], "y_pred": []})
+
+
 def assert_reads_as_promised(message):
     rule, _, rest = message.partition("; got ")
     assert " must " in rule

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from trueup import evaluate
@@ -69,6 +72,25 @@ def test_rolling_by_days_and_by_calendar_months():
     times = np.array(["2013-01-31", "2013-02-01", "2013-02-28", "2013-04-01"], "datetime64[D]")
     np.testing.assert_array_equal(Rolling("month").groups(IDS[:4], times), [0, 1, 1, 2])
     np.testing.assert_array_equal(Rolling(7).groups(IDS[:4], times), [0, 0, 1, 2])
+
+
+def test_rolling_takes_dates_and_the_clock_of_a_time_zone():
+    dates = [date(2013, 1, 31), date(2013, 2, 1), date(2013, 2, 28), date(2013, 4, 1)] * 50
+    zoned = pd.Series(pd.to_datetime(dates)).dt.tz_localize("America/New_York")
+    late = zoned + pd.Timedelta(hours=22)  # the next day, and month, in UTC
+    y, p = np.arange(200) // 4 % 2, np.linspace(0.2, 0.8, 200)
+    plain, of_dates, of_zone, of_evenings = (
+        evaluate(y, p, split=Rolling("month"), times=times)
+        for times in (np.array(dates, "datetime64[D]"), dates, zoned, late)
+    )
+    assert plain == of_dates == of_zone
+    assert of_evenings.calibrated == plain.calibrated
+
+
+def test_a_missing_time_is_named_in_a_time_zone_too():
+    times = pd.Series(pd.to_datetime(["2013-01-31", None, "2013-02-01"])).dt.tz_localize("UTC")
+    with pytest.raises(InvalidInputError, match="times must not be missing; got NaT at index 1"):
+        evaluate([0, 1, 0], [0.2, 0.8, 0.4], split=Rolling("month"), times=times)
 
 
 def drifting_rows():

@@ -61,9 +61,9 @@ def test_an_experiment_is_filled_and_what_is_skipped_has_its_reason(client):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "RUN_IDS or --experiment must name what to backfill"),
+        ([], "RUN_IDS or --experiment-name must name what to backfill"),
         (["0" * 32], f"Run with id={'0' * 32} not found"),
-        (["--experiment", "nowhere"], "--experiment must be names of experiments"),
+        (["--experiment", "nowhere"], "--experiment-name must be names of experiments"),
         (["--experiment", "tests", "--filter", "nonsense"], "Invalid"),
     ],
 )

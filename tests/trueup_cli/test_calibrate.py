@@ -79,7 +79,28 @@ def test_compare_prints_the_table_and_logs_it(predictions, tmp_path, monkeypatch
 def test_a_column_that_is_not_there_is_named(predictions):
     result = run(predictions, "--target", "label", "--proba", "p")
     assert result.exit_code == 2
-    assert "'label' must be a column of predictions.parquet" in result.output
+    assert f"column 'label' must be in {predictions}; got y, p, site, day" in result.output
+
+
+def test_an_empty_file_is_bad_input(tmp_path):
+    path = tmp_path / "nothing.csv"
+    path.touch()
+    result = run(path, "--target", "y", "--proba", "p")
+    assert result.exit_code == 2
+    assert f"{path} must be a readable file; got Empty CSV file." in result.output
+    path.write_text("y,p\n")
+    result = run(path, "--target", "y", "--proba", "p")
+    assert f"files must hold at least one row; got none in {path}." in result.output
+
+
+def test_without_a_field_one_bias_is_fitted_and_a_refused_one_is_said_to_change_nothing(
+    predictions, tmp_path
+):
+    result = run(predictions, "--target", "y", "--proba", "p", "--output", tmp_path / "out")
+    assert result.output.startswith("shift: not kept")
+    assert "which returns the probabilities unchanged" in result.output
+    saved = load_calibrator(tmp_path / "out")
+    assert saved.predict_proba([0.3])[0, 1] == pytest.approx(0.3, abs=1e-15)
 
 
 def test_wrong_probabilities_are_named(predictions):

@@ -101,7 +101,8 @@ def test_options_reach_the_comparison(run):
             "--experiment-name must name existing experiments",
         ),
         (("deep", "mlp", "--min-effect", "-1"), "--min-effect must be finite and at least 0"),
-        (("de'ep", "mlp"), "Invalid"),
+        (("de'ep", "mlp"), "candidate must be a filter that MLflow understands; got"),
+        (("deep", "m'lp"), "baseline must be a filter that MLflow understands; got"),
         (("deep", "mlp", "--gate", "best"), "'best' is not one of"),
     ],
 )

@@ -228,6 +228,15 @@ def test_bad_input_ends_with_two_and_one_line(preds, arguments, message):
     assert "Traceback" not in result.output
 
 
+@pytest.mark.parametrize("more", [(), ("--field", "p"), ("--label", "0", "--label", "1")])
+def test_a_file_without_rows_is_named(tmp_path, more):
+    path = tmp_path / "no_rows.csv"
+    path.write_text("click,p\n")
+    result = evaluate(str(path), "--target", "click", "--proba", "p", *more)
+    assert result.exit_code == 2
+    assert f"files must hold at least one row; got none in {path}." in result.output
+
+
 def test_the_command_itself_prints_one_line_and_no_traceback(tmp_path):
     command = [sys.executable, "-c", "from trueup_cli import main; main()", "evaluate"]
     command += [str(tmp_path / "no.parquet"), "--target", "y", "--proba", "p"]

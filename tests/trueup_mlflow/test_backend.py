@@ -234,6 +234,7 @@ def test_config_is_read(config, expected):
         ({"seeds": True}, "seeds must be a positive number or a list of integers; got True"),
         ({"seeds": [1, 1]}, r"seeds must differ; got \[1, 1\]"),
         ({"seeds": 2, "workers": 0}, "workers must be a positive number; got 0"),
+        ({"seed": 2}, r"no other keys than \['seeds', 'workers'\]; got \['seed'\]"),
     ],
 )
 def test_config_that_makes_no_sense_is_refused(config, message):

@@ -84,6 +84,15 @@ def test_reliability_diagram_draws_the_curve_and_names_its_error(tmp_path):
     figure.savefig(tmp_path / "reliability.png")
 
 
+def test_reliability_diagram_counts_the_rows_beyond_its_last_bin():
+    proba = np.r_[np.linspace(0.005, 0.015, 10_000), 0.99]  # the one lies in a bin with the many
+    y = np.arange(10_001) % 100 == 0
+    lower = reliability_diagram(y, proba).axes[1]
+    shown = sum(bar.get_height() for bar in lower.patches)
+    assert shown == 10_000
+    assert lower.get_xlabel().startswith("predicted probability (1 rows above 0.0")
+
+
 def test_reliability_diagram_wants_probabilities_or_logits():
     with pytest.raises(InvalidInputError, match="y_proba must be given, or y_logit"):
         reliability_diagram([0, 1])

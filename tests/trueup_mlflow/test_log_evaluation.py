@@ -153,6 +153,12 @@ def test_undefined_metric_warns_tags_and_returns_none(client):
     assert "Pass rows of every class" in run.data.tags["trueup.skipped.val_log_loss"]
 
 
+def test_a_validation_set_without_rows_does_not_end_the_run(client):
+    with mlflow.start_run() as active, pytest.warns(TrueupWarning, match="at least one row; got 0"):
+        assert log_evaluation([], []) is None
+    assert gained_tags(client.get_run(active.info.run_id)) >= {"trueup.skipped.log_loss"}
+
+
 @pytest.mark.parametrize("rows_with_a_warning", [([0, 0], [0.5, 0.5]), ([0, 1] * 20, [0, 1] * 20)])
 def test_warnings_point_to_the_line_of_the_user(client, rows_with_a_warning):
     with mlflow.start_run(), pytest.warns(TrueupWarning) as caught:

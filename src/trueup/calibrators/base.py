@@ -101,7 +101,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         fields : mapping from name to column, optional
             Values that the calibration may depend on; a calibrator that uses none ignores them.
         sample_weight : array-like of shape (n,), optional
-            Non-negative weights; integer weights equal repeated rows.
+            Non-negative weights; integer weights equal repeated rows. What holds a calibrator
+            back where rows are few counts rows, so don't scale weights to a sum of 1.
 
         Returns
         -------

@@ -18,7 +18,12 @@ def check_values(name: str, values: ArrayLike, minimum: int = 1) -> FloatArray:
     InvalidInputError
         If the array is not one-dimensional, is too short, or holds NaN or infinity.
     """
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            f"{name} must be an array of numbers; got {values!r}. Pass one metric value per run."
+        ) from None
     if array.ndim != 1 or len(array) < minimum:
         raise InvalidInputError(
             f"{name} must be one-dimensional with at least {minimum} values; "

@@ -66,20 +66,24 @@ def rulsif_weights(
     Returns
     -------
     array of shape (n,)
-        Weights >= 0, bounded by about 10 as alpha is 0.1.
+        Weights >= 0, bounded by about 10 as alpha is 0.1; all 1 for a single operational row, from
+        which no density can be chosen.
 
     References
     ----------
     Yamada, Suzuki, Kanamori, Hachiya and Sugiyama, "Relative density-ratio estimation for robust
     distribution comparison", 2011.
     """
+    if len(operational) < 2:
+        return np.ones(len(reference))
     rng = np.random.default_rng(random_state)
     ref, op = pooled_scale(reference, operational)
     centers = op[rng.choice(len(op), min(_CENTERS, len(op)), replace=False)]
     to_ref, to_op = cdist(ref, centers, "sqeuclidean"), cdist(op, centers, "sqeuclidean")
     positive = to_op[to_op > 0.0]
     unit = float(np.median(positive)) / 2.0 if len(positive) else 1.0
-    folds = (rng.permutation(len(ref)) % _FOLDS, rng.permutation(len(op)) % _FOLDS)
+    n_folds = min(_FOLDS, len(op))
+    folds = (rng.permutation(len(ref)) % n_folds, rng.permutation(len(op)) % n_folds)
     _, width, ridge = min(
         (_held_out_risk(kernels, folds, ridge), width, ridge)
         for width in _WIDTHS
@@ -97,7 +101,7 @@ def _gaussian(to_ref: FloatArray, to_op: FloatArray, width: float, unit: float) 
 
 def _held_out_risk(kernels: _Kernels, folds: tuple[np.ndarray, np.ndarray], ridge: float) -> float:
     risk = 0.0
-    for fold in range(_FOLDS):
+    for fold in range(folds[1].max() + 1):
         out_ref, out_op = folds[0] == fold, folds[1] == fold
         theta = _Kernels(kernels.reference[~out_ref], kernels.operational[~out_op]).solve(ridge)
         risk += _Kernels(kernels.reference[out_ref], kernels.operational[out_op]).risk(theta)

@@ -99,6 +99,14 @@ class OneStepCheckModel:
         for name, value in (("hidden", hidden), ("epochs", epochs), ("batch_size", batch_size)):
             if value is not None and value < 1:
                 raise InvalidInputError(f"{name} must be at least 1; got {value}. Raise it.")
+        if not learning_rate > 0.0:
+            raise InvalidInputError(
+                f"learning_rate must be positive; got {learning_rate}. The default is 0.01."
+            )
+        if not weight_decay >= 0.0:
+            raise InvalidInputError(
+                f"weight_decay must not be negative; got {weight_decay}. The default is 0.001."
+            )
         if not 0.0 <= validation_fraction < 1.0:
             raise InvalidInputError(
                 f"validation_fraction must be in [0, 1); got {validation_fraction}. Use 0.1."

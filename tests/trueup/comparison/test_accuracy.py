@@ -92,6 +92,8 @@ def test_monotone_transformations_change_nothing():
         ([], r"a must be one-dimensional with at least 1 values; got shape \(0,\)"),
         ([[1.0]], r"a must be one-dimensional with at least 1 values; got shape \(1, 1\)"),
         ([1.0, np.nan], "a must be finite; got nan at index 1. Rerun the failed run"),
+        (["low"], r"a must be an array of numbers; got \['low'\]. Pass one metric value"),
+        ({0: 0.4}, "a must be an array of numbers; got {0: 0.4}"),
         ([np.inf], "a must be finite; got inf at index 0"),
     ],
 )

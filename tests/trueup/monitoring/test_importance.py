@@ -60,6 +60,15 @@ def test_identical_rows_do_not_divide_by_zero():
     assert np.isfinite(rulsif_weights(np.zeros((40, 2)), np.zeros((10, 2)))).all()
 
 
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_few_operational_rows_give_weights_without_a_warning(m):
+    rng = np.random.default_rng(0)
+    weights = rulsif_weights(rng.normal(size=(50, 2)), rng.normal(size=(m, 2)))
+    assert np.isfinite(weights).all()
+    assert weights.any()
+    assert m > 1 or (weights == 1.0).all()
+
+
 def test_effective_sample_size_by_hand():
     assert effective_sample_size(np.array([1.0, 1.0, 0.0, 0.0])) == 0.5
     assert effective_sample_size(np.ones(7)) == 1.0
