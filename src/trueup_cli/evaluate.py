@@ -23,7 +23,7 @@ from trueup_cli.label_values import label_values
 from trueup_cli.wording import in_options
 from trueup_mlflow.items import LogItems, calibrated_key, evaluation_items, field_key
 
-_LARGE_BYTES = 10**9
+_LARGE_BYTES = 10**8
 _PREDICTIONS = ("proba", "logit", "pred")
 
 
@@ -46,6 +46,13 @@ _PREDICTIONS = ("proba", "logit", "pred")
 @click.option("--time", "times", help="Column of times, for Rolling.")
 @click.option("--weight", "sample_weight", help="Column of weights.")
 @click.option("--field", "fields", multiple=True, help="Column over whose levels to look as well.")
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Threads that read and sum up the files.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--log-to-mlflow", "run_id", metavar="RUN_ID", help="Log the result to this run.")
 @click.option(
@@ -64,7 +71,7 @@ def evaluate(files: tuple[str, ...], **options: Any) -> None:
 
     They are read in batches, so they may be larger than memory, except with --label, --time or
     several classes: these read the named columns as a whole. So does --field for files of up to
-    1 GB together; the fields of larger ones are summed up in batches, without the floor of the
+    100 MB together; the fields of larger ones are summed up in batches, without the floor of the
     relative error, the tested levels and numbers with a fraction.
 
     Exit code: 0 fine, 2 bad input.
@@ -124,6 +131,7 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
             row_id=options["row_id"],
             sample_weight=options["sample_weight"],
             fields=options["fields"],
+            threads=options["threads"],
             on_batch=bar.update,
         )
 
@@ -148,6 +156,7 @@ def _arguments(files: Sequence[str], options: Mapping[str, Any]) -> dict[str, An
         "labels": label_values(options["labels"], y_true),
         **{name: columns[column] for name, column in wanted.items()},
         "fields": {name: columns[name] for name in options["fields"]} or None,
+        "threads": options["threads"],
     }
 
 
