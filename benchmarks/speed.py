@@ -373,8 +373,8 @@ def report(n: int, n_memory: int, n_file: int) -> str:
             "",
             f"`evaluate` on {n_memory:,} rows in memory: {grown:.0f} MB beyond the input.",
             "",
-            f"A parquet file of {n_file:,} rows and 3 columns, each in a fresh process, the best of "
-            f"{FILE_REPETITIONS} runs in processor time and by the clock:",
+            f"A parquet file of {n_file:,} rows and 3 columns, each in a fresh process, best "
+            f"of {FILE_REPETITIONS} runs in processor time and by the clock:",
             "",
             *file_lines(n_file),
             "",
