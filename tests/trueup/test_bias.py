@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import brentq, minimize
 from scipy.special import expit, log_softmax, logsumexp, softmax
 
+from trueup import InSample, evaluate
 from trueup.bias import solve_logit_shift, solve_softmax_shift
 from trueup.errors import UndefinedMetricError
 
@@ -63,6 +64,18 @@ def test_logit_shift_equals_brentq_in_hard_cases(logit, y_true):
     reference = brentq_shift(logit, y_true)
     assert abs(shift.value - reference) <= 1e-12
     assert shift.steps <= 20
+    if len(logit) <= 20_000:  # longer input is summed up first, to 1e-11
+        in_sample = evaluate(y_true, y_logit=logit, split=InSample())
+        assert abs(in_sample.bias_term - reference) <= 1e-12
+
+
+@pytest.mark.parametrize("sd", [0.01, 0.1, 1.0, 10.0])
+def test_evaluate_fits_the_bias_to_1e_12_however_narrow_the_logits(sd):
+    rng = np.random.default_rng(3)
+    for n in (100, 3_000, 20_000):
+        logit, y_true = draw(rng, n, rng.normal(), sd, 0.5)
+        fitted = evaluate(y_true, y_logit=logit, split=InSample()).bias_term
+        assert abs(fitted - brentq_shift(logit, y_true)) <= 1e-12
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_integer_weights_equal_repeated_rows(data, split):
 
 @every_loss_and_split
 def test_long_input_equals_short_input(data, split):
-    rows = np.tile(np.arange(N), 20)
+    rows = np.tile(np.arange(N), 40)
     arguments = {"but": ("fingerprint", "n", "n_scored", "standard_errors"), "rel": 1e-9}
     assert_close(run(data, split), run(data, split, rows=rows), **arguments)
 
@@ -255,7 +255,7 @@ def test_logits_equal_their_probabilities():
 @pytest.mark.parametrize("split", [CrossFit(), InSample()], ids=repr)
 @pytest.mark.parametrize("wrap", [np.asarray, np.ndarray.tolist, pd.DataFrame, torch.tensor])
 def test_long_input_of_several_classes_is_scored_as_short_input_is(split, wrap):
-    data, repeats = DATA["multiclass"], 12
+    data, repeats = DATA["multiclass"], 36
     ids = np.tile(np.arange(N), repeats)
     rows = np.tile(data.y_pred, (repeats, 1))
     found = evaluate(np.tile(data.y_true, repeats), wrap(rows), split=split, row_id=ids)

@@ -24,7 +24,7 @@ def test_many_rows_of_several_classes_are_scored_as_few_are(split):
 
 def test_long_input_with_logits_beyond_the_grid_is_scored_from_its_rows():
     rng = np.random.default_rng(0)
-    logit, y_true = rng.normal(100.0, 5.0, 20_000), rng.integers(0, 2, 20_000)
+    logit, y_true = rng.normal(100.0, 5.0, 30_000), rng.integers(0, 2, 30_000)
     found = evaluate(y_true, y_logit=logit, split=InSample())
     corrected = logit - found.bias_term
     assert expit(corrected).mean() == pytest.approx(y_true.mean(), abs=1e-12)
@@ -32,7 +32,7 @@ def test_long_input_with_logits_beyond_the_grid_is_scored_from_its_rows():
     assert found.calibrated == pytest.approx(expected.mean(), rel=1e-12)
 
 
-@pytest.mark.parametrize("n", [100, 20_000])
+@pytest.mark.parametrize("n", [100, 30_000])
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -50,7 +50,7 @@ def test_options_are_checked_on_short_and_long_input(n, options, message):
         evaluate(np.arange(n) % 2, p, **options)
 
 
-@pytest.mark.parametrize("n", [100, 20_000])
+@pytest.mark.parametrize("n", [100, 30_000])
 def test_missing_times_are_refused_on_short_and_long_input(n):
     times = np.zeros(n)
     times[3] = np.nan
@@ -87,10 +87,10 @@ class HoldOutByParity(HoldOut):
 def test_groups_of_a_subclass_count_on_long_input(split, compile_from, monkeypatch):
     monkeypatch.setattr("trueup._kernels._WORTH_COMPILING", compile_from)
     rng = np.random.default_rng(0)
-    p = rng.random(20_000)
-    y_true = (rng.random(20_000) < p**1.2).astype(float)
+    p = rng.random(30_000)
+    y_true = (rng.random(30_000) < p**1.2).astype(float)
     y_true[::2] = 1.0 - y_true[::2]
-    options = {"split": split, "times": np.arange(20_000)}
+    options = {"split": split, "times": np.arange(30_000)}
     found = evaluate(y_true, p, **options)
     monkeypatch.setattr("trueup.calibrated._LONG", 10**9)
     assert_close(found, evaluate(y_true, p, **options))
