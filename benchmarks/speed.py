@@ -236,7 +236,7 @@ import pandas, pyarrow.parquet
 import trueup._kernels.numba_engine
 from trueup import evaluate_files
 start, clock = time.process_time(), time.perf_counter()
-evaluate_files({path!r}, y_true="y", y_proba="p", row_id="id", threads={threads})
+evaluate_files({path!r}, y_true="y", y_proba="p", row_id="id")
 print(peak(), time.process_time() - start, time.perf_counter() - clock)
 """
 
@@ -288,11 +288,9 @@ def file_lines(n: int) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.parquet"
         write_parquet(path, n)
-        one, two = (FILE.format(path=str(path), threads=threads) for threads in (1, 2))
-        fresh_process(one)  # compiles, for the types of the file's columns
+        fresh_process(FILE.format(path=str(path)))  # compiles, for the types of the file's columns
         works = {
-            "evaluate_files, CrossFit(5)": one,
-            "the same with threads=2": two,
+            "evaluate_files, CrossFit(5)": FILE.format(path=str(path)),
             "polars lazy log loss, streaming": LAZY.format(path=str(path)),
             "reading the columns alone": READ.format(path=str(path)),
         }

@@ -1,13 +1,12 @@
 """Evaluate predictions in parquet and CSV files, larger than memory or not.
 
-Needs the extra ``[files]``. The files are read batch by batch into a summary, so memory holds a
-batch or two of the columns named, never a file.
+Needs the extra ``[files]``. The files are read batch by batch into a summary, so memory holds one
+batch of the columns named, never a file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from glob import glob
 from importlib import import_module
@@ -68,8 +67,7 @@ def evaluate_files(
     fields : sequence of str
         Columns over whose levels the calibration error is measured.
     threads : int, default 1
-        Threads that summarise a batch; with more than one, pyarrow decodes in parallel and reads
-        the next batch meanwhile.
+        Threads that summarise a batch; more than one also lets pyarrow decode in parallel.
     on_batch : callable, optional
         Called with the number of rows of each batch after it was read, for a progress bar.
 
@@ -84,8 +82,8 @@ def evaluate_files(
     columns = _Columns(y_true, y_proba, y_logit, row_id, sample_weight, tuple(fields))
     files = resolve(paths)
     summary, notices = summary_of(loss, split), Notices()
-    batches, n_rows = _batches(files, columns, threads), 0
-    for batch in batches if threads == 1 else _read_ahead(batches):
+    n_rows = 0
+    for batch in _batches(files, columns, threads):
         n_rows += batch.table.num_rows
         notices.add(_update(summary, batch, columns, labels, threads))
         if on_batch is not None:
@@ -161,15 +159,6 @@ def _batches(files: list[Path], columns: _Columns, threads: int) -> Iterator[_Fi
                 f"{file} must be a readable file; got {str(error).splitlines()[0]!r}. "
                 "Check that it is complete."
             ) from error
-
-
-def _read_ahead(batches: Iterator[_FileBatch]) -> Iterator[_FileBatch]:
-    """Read the next batch in a thread of its own while the one before it is summarised."""
-    with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(next, batches, None)
-        while (batch := coming.result()) is not None:
-            coming = reader.submit(next, batches, None)
-            yield batch
 
 
 def _read_parquet(file: Path, columns: list[str], use_threads: bool) -> Iterator[pa.RecordBatch]:

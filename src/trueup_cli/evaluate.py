@@ -46,13 +46,6 @@ _PREDICTIONS = ("proba", "logit", "pred")
 @click.option("--time", "times", help="Column of times, for Rolling.")
 @click.option("--weight", "sample_weight", help="Column of weights.")
 @click.option("--field", "fields", multiple=True, help="Column over whose levels to look as well.")
-@click.option(
-    "--threads",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Threads that read and sum up the files.",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--log-to-mlflow", "run_id", metavar="RUN_ID", help="Log the result to this run.")
 @click.option(
@@ -131,7 +124,6 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
             row_id=options["row_id"],
             sample_weight=options["sample_weight"],
             fields=options["fields"],
-            threads=options["threads"],
             on_batch=bar.update,
         )
 
@@ -156,7 +148,6 @@ def _arguments(files: Sequence[str], options: Mapping[str, Any]) -> dict[str, An
         "labels": label_values(options["labels"], y_true),
         **{name: columns[column] for name, column in wanted.items()},
         "fields": {name: columns[name] for name in options["fields"]} or None,
-        "threads": options["threads"],
     }
 
 

@@ -262,7 +262,7 @@ def test_files_are_summed_up_batch_by_batch_with_one_warning(tmp_path, monkeypat
     path, certain = tmp_path / "a.parquet", P.copy()
     certain[[50, 350]] = 1.0 - Y[[50, 350]]
     pd.DataFrame({"y": Y, "p": certain}).to_parquet(path)
-    result = evaluate(str(path), "--target", "y", "--proba", "p", "--json", "--threads", "2")
+    result = evaluate(str(path), "--target", "y", "--proba", "p", "--json")
     assert result.exit_code == 0, result.output
     (line,) = result.stderr.splitlines()  # and no progress bar: this is no terminal
     assert line.startswith("warning: 2 predictions are ")
