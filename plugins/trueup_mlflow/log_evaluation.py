@@ -10,7 +10,7 @@ import mlflow
 
 import trueup
 from trueup import Evaluation
-from trueup.errors import EmptyInputError, InvalidInputError
+from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.labels import read_binary_labels
 from trueup.losses import get_loss
 from trueup_mlflow.failures import describe
@@ -65,7 +65,8 @@ def log_evaluation(
     -------
     Evaluation or None
         What was computed, whether or not it could be logged; None where the metric is undefined on
-        these rows, which is a ``TrueupWarning`` and the tag ``trueup.skipped.<K>``.
+        these rows, or the training has diverged and predictions are not finite. That is a
+        ``TrueupWarning`` and the tag ``trueup.skipped.<K>``.
 
     Raises
     ------
@@ -89,7 +90,7 @@ def log_evaluation(
     try:
         evaluation = trueup.evaluate(y_true, y_pred, **options)
     except Exception as failure:  # undefined on these rows, or a failure of ours
-        if isinstance(failure, InvalidInputError) and not isinstance(failure, EmptyInputError):
+        if isinstance(failure, InvalidInputError) and not isinstance(failure, UnscorableInputError):
             raise
         loss = get_loss(options.get("loss", "log_loss")).name
         writer.skip(metric_key(loss, prefix), describe(failure))

@@ -102,9 +102,9 @@ def _check(y_true: Any, y_pred: Any, options: Mapping[str, Any], stem: str) -> N
     signature(trueup.evaluate).bind(y_true, y_pred, **options)
     try:
         trueup.evaluate(y_true, y_pred, **options)
+    except UndefinedMetricError:  # also where predictions are not finite
+        return
     except InvalidInputError:
         raise
-    except UndefinedMetricError:
-        return
     except Exception as failure:  # a failure of ours
         warn(f"the rows of {stem} could not be evaluated: {describe(failure)}")

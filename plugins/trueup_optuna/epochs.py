@@ -6,10 +6,14 @@ pruner of its own, so an unfinished seed never enters the race.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import optuna
 from optuna.trial import TrialState
+
+from trueup_optuna.signals import hold_signals
 
 
 class EpochTrial:
@@ -33,7 +37,8 @@ class EpochTrial:
             self._curve.set_user_attr("trueup:trial", trial.number)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._trial, name)
+        found = getattr(self._trial, name)
+        return _held(found) if callable(found) else found
 
     def report(self, value: float, step: int) -> None:
         """Report the metric after an epoch."""
@@ -57,6 +62,17 @@ class EpochTrial:
         else:
             self._epochs.tell(self._curve, last)
         return last
+
+
+def _held(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Let no signal stop a call half-way, between the storage and what is remembered of it."""
+
+    @wraps(call)
+    def held(*arguments: Any, **options: Any) -> Any:
+        with hold_signals():
+            return call(*arguments, **options)
+
+    return held
 
 
 def epoch_study(study: optuna.Study, pruner: optuna.pruners.BasePruner | None) -> optuna.Study:

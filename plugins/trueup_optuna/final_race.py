@@ -32,6 +32,7 @@ from trueup_optuna.race_table import count_finals as count_finals
 from trueup_optuna.race_table import race_table as race_table
 from trueup_optuna.records import BEAT, SeedRecord
 from trueup_optuna.scoring import RowCheck, SeedScorer, Train, scorer_of
+from trueup_optuna.signals import hold_signals
 from trueup_optuna.standings import (
     CONFIG,
     OUT,
@@ -152,11 +153,12 @@ class _FinalRace:
                     return
                 stop.wait(_POLL)  # until they finish, or count as dead and leave their seed
                 continue
-            trial = self._claim(*wanted)
-            if self._is_mine(trial, budget):
-                self._train(trial)
-            else:
-                self._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+            with hold_signals():
+                trial = self._claim(*wanted)
+                if self._is_mine(trial, budget):
+                    self._train(trial)
+                else:
+                    self._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
 
     def _others_train(self) -> bool:
         return bool(self.companion.get_trials(deepcopy=False, states=(TrialState.RUNNING,)))

@@ -23,6 +23,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from trueup.errors import InvalidInputError
 from trueup_optuna.arguments import is_real
 from trueup_optuna.records import BEAT, RETRY_OF, STATUS, root_number
+from trueup_optuna.signals import hold_signals
 
 INTERVAL = 30.0
 """Seconds between two beats of a running trial."""
@@ -56,7 +57,7 @@ def check_liveness(heartbeat: float, grace: float) -> None:
 
 @contextmanager
 def beating(storage: BaseStorage, trial_id: int, interval: float = INTERVAL) -> Iterator[None]:
-    """Keep writing the time into a trial of a second or more; mark an interrupted one for recovery.
+    """Keep writing the time into a trial of a second or more.
 
     A study in memory dies with its only process, so nothing is written there.
     """
@@ -69,10 +70,6 @@ def beating(storage: BaseStorage, trial_id: int, interval: float = INTERVAL) -> 
     _OWN.setdefault(storage, set()).add(own)
     try:
         yield
-    except KeyboardInterrupt:
-        with suppress(UpdateFinishedTrialError):
-            _abandon(storage, trial_id, at=0.0)
-        raise
     finally:
         _OWN[storage].discard(own)
         stop.set()
@@ -89,6 +86,13 @@ def _beat(storage: BaseStorage, trial_id: int, interval: float, stop: Event) -> 
             return
         except Exception:  # whatever a storage raises that is away for a moment
             continue  # the next beat will do; the training itself finds a lasting failure
+
+
+def mark_interrupted(storage: BaseStorage, trial_id: int) -> None:
+    """Let whoever resumes queue a trial again at once, with no grace to wait for."""
+    if not isinstance(storage, InMemoryStorage):
+        with suppress(UpdateFinishedTrialError):
+            _abandon(storage, trial_id, at=0.0)
 
 
 def _abandon(storage: BaseStorage, trial_id: int, at: float) -> None:
@@ -113,6 +117,11 @@ def recover_stale(study: optuna.Study, grace: float = GRACE) -> tuple[int, ...]:
     tuple of int
         Numbers of the trials that were queued again.
     """
+    with hold_signals():
+        return _recover(study, grace)
+
+
+def _recover(study: optuna.Study, grace: float) -> tuple[int, ...]:
     recovered = fail_stale(study, grace)
     trials = study.get_trials(deepcopy=False)
     alive = {root_number(trial) for trial in trials if trial.state != TrialState.FAIL}

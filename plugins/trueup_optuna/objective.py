@@ -27,11 +27,19 @@ from trueup_optuna.facts import (
     seeds_fact,
     single_objective,
 )
-from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, check_liveness, recover_stale
+from trueup_optuna.heartbeat import (
+    GRACE,
+    INTERVAL,
+    beating,
+    check_liveness,
+    mark_interrupted,
+    recover_stale,
+)
 from trueup_optuna.pruner import SeedRacePruner
 from trueup_optuna.records import STATUS, STOPPED_IN_EPOCH, SeedRecord, seed_key, seed_records
 from trueup_optuna.scoring import RowCheck, SeedScorer, Train
 from trueup_optuna.seeds import SeedList
+from trueup_optuna.signals import hold_signals
 
 _STARTUP_TRIALS = 5
 
@@ -102,10 +110,16 @@ class SeedObjective:
     def __call__(self, trial: optuna.Trial) -> float:
         """Train the configuration under its seeds and return the mean of their results."""
         study = trial.study
-        self._prepare(study)
         try:
-            with beating(study._storage, trial._trial_id, self.heartbeat):
-                return self._run(trial)
+            with hold_signals():
+                self._prepare(study)
+                with beating(study._storage, trial._trial_id, self.heartbeat):
+                    return self._run(trial)
+        except (KeyboardInterrupt, SystemExit) as stop:
+            mark_interrupted(study._storage, trial._trial_id)
+            if isinstance(stop, SystemExit):  # which study.optimize doesn't catch
+                study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
+            raise
         except UpdateFinishedTrialError:
             warnings.warn(
                 f"trial {trial.number} gave no sign of life for {self.grace:g} seconds, so another "

@@ -15,6 +15,7 @@ from trueup.losses import Loss, get_loss
 from trueup.splits import CrossFit, Split
 from trueup_optuna.facts import METRIC, SPLIT, PinnedStudies, pin
 from trueup_optuna.records import SeedRecord
+from trueup_optuna.signals import hear_signals
 
 Train = Callable[[Any, int], Any]
 """``train(trial, seed)`` returns ``(y_true, y_pred)``, an ``Evaluation`` or a number."""
@@ -58,7 +59,9 @@ class SeedScorer:
             If the result isn't finite a second time.
         """
         for _ in range(2):
-            record = self._score(self.train(trial, seed), seed)
+            with hear_signals():
+                result = self.train(trial, seed)
+            record = self._score(result, seed)
             if math.isfinite(record.value):
                 return record
         raise UndefinedMetricError(

@@ -29,8 +29,8 @@ class BestConfig:
     optimistic_value : float
         What ``study.best_value`` would have claimed.
     optimism : float
-        By how much that is better than ``mean``; at least 0 unless a better configuration was
-        eliminated.
+        By how much that is better than ``mean``; negative where it is worse, as after finals whose
+        seeds were kinder than those of the search.
     """
 
     trial: FrozenTrial

@@ -50,7 +50,9 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         ) from None
 
 
-def floats(array: NDArray[Any], name: str) -> FloatArray:
+def floats(
+    array: NDArray[Any], name: str, not_finite: type[InvalidInputError] = InvalidInputError
+) -> FloatArray:
     """Return numbers as float64, refused where they are of another type or not finite."""
     array = plain_numbers(array)
     if array.dtype.kind not in "fiub":
@@ -59,7 +61,8 @@ def floats(array: NDArray[Any], name: str) -> FloatArray:
         )
     values = array.astype(np.float64, copy=False)
     if array.dtype.kind not in "iub" and not _all_finite(values):
-        refuse_rows(~np.isfinite(values), values, f"{name} must be finite", "Drop or fix the row.")
+        rule = f"{name} must be finite"
+        refuse_rows(~np.isfinite(values), values, rule, "Drop or fix the row.", not_finite)
     return values
 
 
@@ -74,12 +77,18 @@ def _all_finite(values: FloatArray) -> bool:
     return values.size == 0 or bool(np.isfinite(values.min()) and np.isfinite(values.max()))
 
 
-def refuse_rows(bad: NDArray[np.bool_], values: NDArray[Any], rule: str, fix: str) -> None:
-    """Raise InvalidInputError with the first bad value and its index, if there is one."""
+def refuse_rows(
+    bad: NDArray[np.bool_],
+    values: NDArray[Any],
+    rule: str,
+    fix: str,
+    error: type[InvalidInputError] = InvalidInputError,
+) -> None:
+    """Raise an error with the first bad value and its index, if there is one."""
     if bad.any():
         index = tuple(int(i) for i in np.argwhere(bad)[0])
         where = index[0] if len(index) == 1 else index
-        raise InvalidInputError(f"{rule}; got {values[index]} at index {where}. {fix}")
+        raise error(f"{rule}; got {values[index]} at index {where}. {fix}")
 
 
 def read_weight(sample_weight: Any, n: int, *, may_be_zero: bool = False) -> FloatArray | None:

@@ -18,8 +18,8 @@ class UndefinedMetricError(TrueupError, ValueError):
     """The input is valid, but the metric has no value on it."""
 
 
-class EmptyInputError(InvalidInputError, UndefinedMetricError):
-    """There are no rows: an argument of the wrong size, on which no metric has a value."""
+class UnscorableInputError(InvalidInputError, UndefinedMetricError):
+    """There is nothing to score: no rows, or predictions that are not finite."""
 
 
 class InexactSummaryError(UndefinedMetricError):

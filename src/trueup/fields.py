@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trueup._kernels import engine
 from trueup.columns import read_weight
-from trueup.errors import EmptyInputError, InvalidInputError, UndefinedMetricError
+from trueup.errors import InvalidInputError, UndefinedMetricError, UnscorableInputError
 from trueup.field_cells import Cells, Levels, read_levels
 from trueup.field_noise import absolute_error, check_epsilon, measure_noise, relative_error
 from trueup.field_worst import FieldCells, measure_cells
@@ -297,7 +297,9 @@ def _read_scaled_weight(sample_weight: Any, n: int) -> FloatArray | None:
 
 def _require_rows(n: int, sizes: tuple[tuple[str, int], ...]) -> None:
     if n == 0:
-        raise EmptyInputError("y_true must hold at least one row; got 0. Pass the validation rows.")
+        raise UnscorableInputError(
+            "y_true must hold at least one row; got 0. Pass the validation rows."
+        )
     for name, size in sizes:
         if size != n:
             raise InvalidInputError(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trueup.arrow import array_of_column, levels_of_column
-from trueup.errors import EmptyInputError, InvalidInputError
+from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.evaluation import Evaluation
 from trueup.notices import Notices
 from trueup.splits import CrossFit, Split
@@ -205,7 +205,7 @@ def require_rows(n_rows: int, files: list[Path]) -> None:
     """Refuse files that hold no rows between them, naming the first."""
     if n_rows == 0:
         others = f" and {len(files) - 1} more" if len(files) > 1 else ""
-        raise EmptyInputError(
+        raise UnscorableInputError(
             f"files must hold at least one row; got none in {files[0]}{others}. "
             "Check what wrote them."
         )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from trueup.columns import column, read_ids, read_times, read_weight
-from trueup.errors import EmptyInputError, InvalidInputError
+from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.labels import read_labels
 from trueup.losses import Loss, SoftmaxLogLoss, get_loss
 from trueup.notices import Notices, Place
@@ -41,8 +41,8 @@ def read_rows(
     ------
     InvalidInputError
         For a wrong shape, type or range, with the name of the argument and the first bad index.
-    EmptyInputError
-        For no rows at all.
+    UnscorableInputError
+        For no rows at all, and for predictions that are not finite; it is an InvalidInputError too.
     """
     chosen = get_loss(loss)
     prediction = read_prediction(y_pred, y_logit)
@@ -51,7 +51,9 @@ def read_rows(
     raw_labels = column(y_true, "y_true")
     n = len(raw_labels)
     if n == 0:
-        raise EmptyInputError("y_true must hold at least one row; got 0. Pass the validation rows.")
+        raise UnscorableInputError(
+            "y_true must hold at least one row; got 0. Pass the validation rows."
+        )
     if len(prediction) != n:
         name = "y_pred" if y_logit is None else "y_logit"
         raise InvalidInputError(
@@ -84,7 +86,7 @@ def require_fields(fields: Any, loss: Loss) -> None:
             f"fields must be a mapping of name to column; got {type(fields).__name__}. "
             "Pass a dict or a data frame."
         )
-    if loss.task != "binary":
+    if fields and loss.task != "binary":
         raise InvalidInputError(
             f"fields must go with a loss of binary probabilities; got loss {loss.name!r}. "
             "Drop fields."

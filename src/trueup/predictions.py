@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.columns import as_array, column, floats, refuse_rows
-from trueup.errors import InvalidInputError
+from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import EPS, FloatArray, Loss
 from trueup.notices import SATURATING_LOGIT, Notices
 
@@ -42,7 +42,7 @@ def check_prediction(array: NDArray[Any], loss: Loss, notices: Notices) -> Float
     """Return probabilities, targets or rates as float64, checked for their range."""
     if loss.task == "binary" and _are_certainly_probabilities(array):
         return array.astype(np.float64, copy=False)
-    prediction = floats(array, "y_pred")
+    prediction = floats(array, "y_pred", UnscorableInputError)
     if loss.task in ("binary", "multiclass"):
         check = _check_binary if loss.task == "binary" else _check_row_sums
         prediction = check(prediction, "y_pred")
@@ -106,7 +106,7 @@ def _notice_clipping(probability: FloatArray, notices: Notices) -> None:
 
 def check_logit(array: NDArray[Any], loss: Loss) -> FloatArray:
     """Return finite logits as float64; of two columns, their difference."""
-    logit = floats(array, "y_logit")
+    logit = floats(array, "y_logit", UnscorableInputError)
     if loss.task == "multiclass":
         return logit
     if loss.task == "binary" and logit.ndim == 2 and logit.shape[1] == 2:

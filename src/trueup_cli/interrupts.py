@@ -10,6 +10,11 @@ from contextlib import contextmanager
 from types import FrameType
 
 
+def exit_code(stop: KeyboardInterrupt) -> int:
+    """Return what a shell reports of a program that the signal ended; SIGINT where none is said."""
+    return 128 + int(stop.args[0] if stop.args else signal.SIGINT)
+
+
 @contextmanager
 def interruptible(*, once: bool = False) -> Iterator[None]:
     """Raise ``KeyboardInterrupt(signal number)`` on SIGTERM.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from trueup_cli.failures import BadInput, one_line_failures
-from trueup_cli.interrupts import interruptible
+from trueup_cli.interrupts import exit_code, interruptible
 
 if TYPE_CHECKING:
     from trueup_cli.tune_run import TunePlan
@@ -97,7 +96,7 @@ _STUDY_NAME = click.option("--study-name", default="trueup", show_default=True)
 @_STUDY_NAME
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @click.option("--grace", type=float, default=120.0, show_default=True, help="Seconds until a silent worker counts as dead.")  # fmt: skip  # noqa: E501
-@click.option("--resume", is_flag=True, help="Go on with a study that exists.")
+@click.option("--resume", is_flag=True, help="Go on with a study that exists, with its options.")
 @click.option("--experiment-name", help="Log the study to this MLflow experiment.")
 @click.option("--tracking-uri", help="MLflow store; by default that of MLflow.")
 @click.pass_context
@@ -117,12 +116,9 @@ def run(context: click.Context, /, **options: Any) -> None:
         raise BadInput("--confirm must be 0 or at least 2; got 1. An interval needs two values.")
     try:
         with interruptible(), one_line_failures():
-            plan = _plan(options)
-            _run(plan, workers, resume)
-            _conclude(plan, *logging)
+            _run(_plan(options), workers, resume, logging)
     except KeyboardInterrupt as stop:
-        click.echo("Interrupted; the study is kept. Go on with --resume.", err=True)
-        context.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))
+        context.exit(exit_code(stop))
 
 
 @tune.command("report")
@@ -160,14 +156,25 @@ def _finals_budget(options: dict[str, Any]) -> int:
     return max(60, -(-5 * options["trials"] // 4)) if given is None else given
 
 
-def _run(plan: TunePlan, workers: int, resume: bool) -> None:
+def _run(
+    plan: TunePlan, workers: int, resume: bool, logging: tuple[str | None, str | None]
+) -> None:
     import optuna
 
-    from trueup_cli import tune_run, tune_workers
+    from trueup_cli import tune_run
+    from trueup_cli.tune_begun import kept_with_results
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     tune_run.plan_objective(plan)  # a wrong path or space is found before a study is made
-    tune_run.prepare_study(plan, resume=resume)
+    study = tune_run.prepare_study(plan, resume=resume)
+    with kept_with_results(study, new=not resume):
+        _run_stages(plan, workers)
+        _conclude(plan, *logging)
+
+
+def _run_stages(plan: TunePlan, workers: int) -> None:
+    from trueup_cli import tune_run, tune_workers
+
     for stage in tune_run.STAGES:
         with tune_run.progress(plan, stage):
             if workers == 1:

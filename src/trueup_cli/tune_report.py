@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from scipy.stats import norm
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from trueup_optuna import Confirmation, StudyReport
+    from trueup_optuna import BestConfig, Confirmation, StudyReport
 
 _SHOWN = 15
 
@@ -26,14 +27,37 @@ def report_text(report: StudyReport) -> str:
         f"trainings in the search, {report.final_trainings} in the finals",
         f"selected: trial {best.trial.number}, {best.mean:.6g} ± {best.standard_error:.2g} "
         f"over {best.n_seeds} seeds; parameters {best.trial.params}",
-        f"optimistic: {best.optimistic_value:.6g} is what Optuna calls the best value, "
-        f"{best.optimism:.2g} better than the selected mean",
+        f"Optuna's best value: {best.optimistic_value:.6g}, {_beside_the_mean(best)}",
         *_vanilla_lines(report),
         "",
         "  trial  seeds  mean ± standard error     P(best)  eliminated by",
         *_row_lines(report),
+        "",
+        *_legend(report),
     ]
     return "\n".join(lines)
+
+
+def _beside_the_mean(best: BestConfig) -> str:
+    if math.isclose(best.optimistic_value, best.mean, rel_tol=1e-9, abs_tol=1e-12):
+        return "the same as the selected mean"
+    if best.optimism < 0.0:
+        return f"{-best.optimism:.2g} worse than the selected mean"
+    return f"{best.optimism:.2g} better than the selected mean: optimistic, from a lucky seed"
+
+
+def _legend(report: StudyReport) -> list[str]:
+    from trueup_optuna.reporting import FINALIST_SEEDS
+
+    shares = (
+        f"P(best): chance of the best true mean among those in the race with at least "
+        f"{FINALIST_SEEDS} seeds; empty for all others."
+    )
+    gone = (
+        "eliminated by: out of the race, because that trial was better under the same seeds, beyond"
+        " what --alpha allows for chance."
+    )
+    return [shares, gone] if report.eliminations else [shares]
 
 
 def _vanilla_lines(report: StudyReport) -> list[str]:

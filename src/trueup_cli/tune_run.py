@@ -17,11 +17,14 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import TrialState
 from tqdm import tqdm
 
-from trueup.errors import InvalidInputError, StateMismatchError
+from trueup.errors import InvalidInputError
+from trueup_cli.tune_begun import check_begun
 from trueup_cli.tune_space import load_space, load_train, with_space
 from trueup_cli.tune_storage import load_study, open_storage
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals, recover_stale
 from trueup_optuna.race import Variance
+from trueup_optuna.scoring import Train
+from trueup_optuna.signals import hold_signals
 
 Stage = Literal["search", "finals"]
 STAGES: tuple[Stage, ...] = ("search", "finals")
@@ -81,18 +84,9 @@ def prepare_study(plan: TunePlan, *, resume: bool) -> optuna.Study:
             f"study must be new; got {plan.study_name!r}, which exists in {plan.storage}. "
             "Add --resume or choose another --study-name."
         ) from None
-    _check_direction(study, plan)
+    check_begun(study, plan)
     plan_objective(plan).pin(study)
     return study
-
-
-def _check_direction(study: optuna.Study, plan: TunePlan) -> None:
-    begun = study.direction.name.lower()
-    if begun != plan.direction:
-        raise StateMismatchError(
-            f"direction must be what the study {plan.study_name!r} was begun with, {begun!r}; got "
-            f"{plan.direction!r}. Resume with the same direction or begin another study."
-        )
 
 
 def open_study(plan: TunePlan, *, load_if_exists: bool = True) -> optuna.Study:
@@ -115,32 +109,51 @@ def plan_sampler(plan: TunePlan, worker: int, begun: int) -> optuna.samplers.Bas
     return SAMPLERS[plan.sampler](seed=seed)
 
 
-def plan_train(plan: TunePlan) -> Any:
+def plan_train(plan: TunePlan) -> Train:
     """Return the train function of a plan."""
     return _train_of(plan.target, plan.space)
 
 
 @cache
-def _train_of(target: str, space: str | None) -> Any:
+def _train_of(target: str, space: str | None) -> Train:
     """Run the script once a process: it may load data."""
     return with_space(load_train(target), None if space is None else load_space(space))
 
 
-def run_stage(plan: TunePlan, stage: Stage, worker: int = 0) -> None:
-    """Work on one stage of a plan until it is done; any number of processes may do so."""
-    study = open_study(plan)
+def run_stage(plan: TunePlan, stage: Stage, worker: int = 0, stop: Event | None = None) -> None:
+    """Work on one stage of a plan until it is done; any number of processes may do so.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Between two seeds, once ``stop`` is set.
+    """
+    study, stop = open_study(plan), stop or Event()
+    train = _until(stop, plan_train(plan))
     if stage == "finals":
-        train = plan_train(plan)
         finals(study, train, budget=plan.finals, heartbeat=plan.heartbeat, grace=plan.grace)
     else:
         study.sampler = plan_sampler(plan, worker, len(study.get_trials(deepcopy=False)))
-        _search(study, plan)
+        _search(study, plan, plan_objective(plan, train), stop)
 
 
-def plan_objective(plan: TunePlan) -> SeedObjective:
-    """Return the objective of a plan."""
+def _until(stop: Event, train: Train) -> Train:
+    def train_if_wanted(trial: Any, seed: int) -> Any:
+        _check(stop)
+        return train(trial, seed)
+
+    return train_if_wanted
+
+
+def _check(stop: Event) -> None:
+    if stop.is_set():
+        raise KeyboardInterrupt
+
+
+def plan_objective(plan: TunePlan, train: Train | None = None) -> SeedObjective:
+    """Return the objective of a plan, with its train function or one that stands for it."""
     return SeedObjective(
-        plan_train(plan),
+        plan_train(plan) if train is None else train,
         seeds=SeedList(plan.seeds, confirm=plan.confirm),
         n_base=plan.n_base,
         loss=plan.loss,
@@ -149,14 +162,15 @@ def plan_objective(plan: TunePlan) -> SeedObjective:
     )
 
 
-def _search(study: optuna.Study, plan: TunePlan) -> None:
-    objective = plan_objective(plan)
+def _search(study: optuna.Study, plan: TunePlan, objective: SeedObjective, stop: Event) -> None:
     while count_finished(study) < plan.trials:
+        _check(stop)
         recover_stale(study, plan.grace)
         begun = study.get_trials(deepcopy=False, states=(*_FINISHED, TrialState.RUNNING))
         waiting = study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
         if waiting or len(begun) < plan.trials:
-            _run_trial(study, objective)
+            with hold_signals():
+                _run_trial(study, objective)
         else:
             time.sleep(0.2)  # the last trials belong to other workers, or to dead ones
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable
+from inspect import isfunction
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import yaml
@@ -37,10 +39,7 @@ def load_train(target: str) -> Callable[..., Any]:
     """
     file, _, name = target.rpartition(":")
     path = Path(file)
-    if not file or not path.is_file():
-        raise InvalidInputError(
-            f"TRAIN must be script.py:function; got {target!r}. Give the path of a script."
-        )
+    _check_script(target, file, path)
     sys.path.insert(0, str(path.parent.resolve()))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
@@ -51,9 +50,34 @@ def load_train(target: str) -> Callable[..., Any]:
     train = getattr(module, name, None)
     if not callable(train):
         raise InvalidInputError(
-            f"TRAIN must name a function of {file}; got {name!r}. Check the spelling."
+            f"TRAIN must name a function of {file}; got {name!r}. {_defined_in(module)}."
         )
     return train  # type: ignore[no-any-return]
+
+
+def _check_script(target: str, file: str, path: Path) -> None:
+    if not file:
+        raise InvalidInputError(
+            f"TRAIN must be script.py:function; got {target!r}. Name the function behind a colon."
+        )
+    if not path.is_file():
+        problem = "which is a folder" if path.is_dir() else f"which is not in {Path.cwd()}"
+        raise InvalidInputError(
+            f"TRAIN must name a script that exists; got {file!r}, {problem}. Correct the path."
+        )
+    if path.suffix != ".py":
+        raise InvalidInputError(
+            f"TRAIN must name a Python script; got {file!r}. Give a file that ends in .py."
+        )
+
+
+def _defined_in(module: ModuleType) -> str:
+    found = [
+        name
+        for name, value in vars(module).items()
+        if isfunction(value) and value.__module__ == module.__name__
+    ]
+    return f"It defines {', '.join(found)}" if found else "It defines no function"
 
 
 def load_space(path: str | Path) -> dict[str, dict[str, Any]]:
@@ -114,12 +138,27 @@ def _check_distribution(name: str, parameter: dict[str, Any]) -> None:
 
 
 def suggest(trial: Any, space: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Let the trial suggest a value for each parameter."""
-    values = {}
-    for name, parameter in space.items():
-        arguments = {key: value for key, value in parameter.items() if key != "type"}
-        values[name] = getattr(trial, f"suggest_{parameter['type']}")(name, **arguments)
-    return values
+    """Let the trial suggest a value for each parameter.
+
+    Raises
+    ------
+    InvalidInputError
+        If the study was begun with another space: Optuna takes another range, but no other
+        parameters, types or choices.
+    """
+    return {name: _suggest(trial, name, parameter) for name, parameter in space.items()}
+
+
+def _suggest(trial: Any, name: str, parameter: dict[str, Any]) -> Any:
+    arguments = {key: value for key, value in parameter.items() if key != "type"}
+    try:
+        return getattr(trial, f"suggest_{parameter['type']}")(name, **arguments)
+    except ValueError as error:
+        raise InvalidInputError(
+            f"--space must keep the parameters that the study was begun with, their types and "
+            f"choices; got {name!r}: {parameter!r}. Restore it, or begin another study with "
+            f"--study-name: {error}"
+        ) from None
 
 
 def with_space(
@@ -138,8 +177,8 @@ def with_space(
         except (AttributeError, TypeError) as error:
             if space is None and _took_for_params(given, error):
                 raise InvalidInputError(
-                    f"--space must be given where TRAIN is train(params, seed); got none, and "
-                    f"{error}. Add --space with a YAML of parameters, and --resume."
+                    "--space must be given where TRAIN is train(params, seed); got none, and "
+                    f"{_as_users_know_it(given, error)}. Add --space with a YAML of parameters."
                 ) from error
             if space is not None and _took_for_trial(given, error):
                 raise InvalidInputError(
@@ -156,6 +195,11 @@ def _took_for_params(trial: Any, error: Exception) -> bool:
     if isinstance(error, AttributeError):
         return hasattr(dict, error.name or "") and "Trial" in type(error.obj).__name__
     return type(trial).__name__ in str(error)
+
+
+def _as_users_know_it(trial: Any, error: Exception) -> str:
+    """Return the message with the class that users know for the one that stands for it."""
+    return str(error).replace(type(trial).__name__, "Trial")
 
 
 def _took_for_trial(params: dict[str, Any], error: Exception) -> bool:

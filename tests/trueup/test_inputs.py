@@ -12,7 +12,12 @@ import pytest
 import torch
 
 from trueup import CrossFit, HoldOut, InSample, Rolling, evaluate
-from trueup.errors import InvalidInputError, TrueupWarning, UndefinedMetricError
+from trueup.errors import (
+    InvalidInputError,
+    TrueupWarning,
+    UndefinedMetricError,
+    UnscorableInputError,
+)
 from trueup.inputs import read_rows
 
 N = 60
@@ -190,6 +195,15 @@ def test_valid_input_without_a_metric_is_undefined(arguments, message):
     with pytest.raises(UndefinedMetricError, match=message) as error:
         run(arguments)
     assert_reads_as_promised(str(error.value))
+
+
+def test_no_fields_go_with_every_loss():
+    assert run({"loss": MSE, "fields": {}}).fields == {}
+
+
+def test_what_cannot_be_scored_is_invalid_input_and_undefined():
+    with pytest.raises(UnscorableInputError, match="y_pred must be finite; got nan at index 0"):
+        run({"y_pred": np.full(N, np.nan)})
 
 
 def test_no_rows_are_invalid_input_too():

@@ -3,7 +3,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from tests.trueup_cli.tune_script import SCRIPT, SPACE
+from tests.trueup_cli.tune_script import SCRIPT, SPACE, forget_scripts
 
 
 @pytest.fixture
@@ -13,8 +13,5 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "space.yaml").write_text(SPACE)
     before = list(sys.path)
     yield tmp_path
-    from trueup_cli.tune_run import _train_of
-
-    _train_of.cache_clear()
+    forget_scripts()
     sys.path[:] = before
-    sys.modules.pop("my_script", None)

@@ -1,23 +1,19 @@
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 
-import numpy as np
 import optuna
 import pytest
-from tests.trueup_cli.tune_script import SCRIPT, arguments, invoke
+from tests.trueup_cli.tune_script import SCRIPT, arguments, forget_scripts, invoke
 
 from trueup.errors import InvalidInputError
 from trueup_cli.tune import tune
-from trueup_cli.tune_report import save_figure
 from trueup_cli.tune_run import TunePlan, plan_sampler
-from trueup_cli.tune_space import load_space, load_train, suggest
+from trueup_cli.tune_space import load_space, suggest
 from trueup_cli.tune_storage import load_study
-from trueup_optuna import report_study
+from trueup_optuna import open_journal
 from trueup_optuna.records import seed_records
 
 
@@ -30,41 +26,6 @@ def test_a_study_runs_to_the_confirmed_value(folder):
     study = load_study("trueup-study.journal", "trueup")
     assert len(study.trials) == 6
     assert seed_records(study.trials[0].user_attrs)[0].vanilla is not None
-
-
-def test_report_prints_and_draws(folder):
-    invoke(*arguments())
-    text = invoke("report", "--plot", "report.png")
-    assert text.exit_code == 0
-    assert "seeds  mean ± standard error" in text.output
-    assert (folder / "report.png").read_bytes().startswith(b"\x89PNG")
-    content = json.loads(invoke("report", "--json").output)
-    report = report_study(load_study("trueup-study.journal", "trueup"))
-    assert content["selected"]["number"] == report.best.trial.number
-    assert [row["number"] for row in content["rows"]] == [row.number for row in report.rows]
-    assert 0 < content["final_trainings"] <= 5
-
-
-def test_the_figure_sets_calibrated_against_vanilla(folder, monkeypatch):
-    invoke(*arguments())
-    report = report_study(load_study("trueup-study.journal", "trueup"))
-    drawn = []
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path: drawn.append(self))
-    save_figure(report, folder / "report.png")
-    save_figure(replace(report, vanilla=None), folder / "report.png")
-    assert [len(figure.axes) for figure in drawn] == [3, 2]
-    seeds = drawn[0].axes[0]
-    for axis in (seeds.xaxis, seeds.yaxis):
-        assert all(float(place).is_integer() for place in axis.get_ticklocs())
-    labels = [text.get_text() for text in seeds.get_legend().get_texts()]
-    gone = any(row.eliminated_by is not None for row in report.rows)
-    assert labels == ["in the race", "eliminated"][: 1 + gone]
-    points = drawn[0].axes[2].collections[0].get_offsets()
-    expected = [
-        [np.mean([s.vanilla for s in row.records]), np.mean([s.value for s in row.records])]
-        for row in report.rows
-    ]
-    np.testing.assert_allclose(np.asarray(points), expected, rtol=1e-12)
 
 
 def test_a_train_function_may_suggest_by_itself(folder):
@@ -115,18 +76,45 @@ def test_workers_and_resumed_runs_draw_other_configurations():
     assert len(set(draws)) == 3
 
 
-def test_resuming_with_another_alpha_is_refused(folder):
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--alpha", "0.2", "0.05; got 0.2."),
+        ("--epsilon", "0.1", "0.0; got 0.1."),
+        ("--variance", "own", "'moderated'; got 'own'."),
+        ("--trials", "60", "6; got 60."),
+        ("--seeds", "20", "6; got 20."),
+        ("--confirm", "5", "3; got 5."),
+        ("--loss", "brier_score", "'log_loss'; got 'brier_score'."),
+        ("--direction", "maximize", "'minimize'; got 'maximize'."),
+    ],
+)
+def test_resuming_with_another_option_is_refused(folder, option, value, message):
     invoke(*arguments())
-    result = invoke(*arguments("--resume", "--alpha", "0.2"))
+    result = invoke(*arguments("--resume", option, value))
     assert result.exit_code == 2
-    assert "alpha must be what the study 'trueup' was begun with" in result.output
+    assert f"{option} must be what the study 'trueup' was begun with, {message}" in result.output
+    assert "Repeat the options of the first run" in result.output
 
 
-def test_resuming_in_the_other_direction_is_refused(folder):
-    invoke(*arguments())
-    result = invoke(*arguments("--resume", "--direction", "maximize"))
-    assert result.exit_code == 2
-    assert "direction must be what the study 'trueup' was begun with, 'minimize'" in result.output
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        ("x: {type: categorical, choices: [0.1, 0.2]}", "got 'x': {'type': 'categorical'"),
+        ("x: {type: float, low: 0, high: 1}\ny: {type: int, low: 0, high: 1}", "got 'y': {'type'"),
+    ],
+)
+def test_resuming_with_another_space_is_refused(folder, space, message):
+    small = ["my_script.py:train", "--space", "space.yaml", "--trials", "2", "--confirm", "2"]
+    (folder / "my_script.py").write_text("def train(params, seed):\n    return seed\n")
+    (folder / "space.yaml").write_text("x: {type: float, low: 0.0, high: 1.0}")
+    invoke(*small, "--finals", "1")
+    (folder / "space.yaml").write_text(space)
+    forget_scripts()
+    result = invoke(*small, "--finals", "3", "--resume")
+    assert result.exit_code == 2, result.output
+    assert "--space must keep the parameters that the study was begun with" in result.output
+    assert message in result.output
 
 
 @pytest.mark.parametrize(
@@ -148,12 +136,6 @@ def test_the_confirmation_may_be_left_out(folder):
     result = invoke(*arguments("--confirm", "0"))
     assert result.exit_code == 0
     assert "confirmed" not in result.output
-
-
-def test_report_of_a_missing_study_exits_with_2(folder):
-    result = invoke("report")
-    assert result.exit_code == 2
-    assert "study must exist in" in result.output
 
 
 def test_help_names_both_commands():
@@ -185,6 +167,8 @@ def test_workers_that_all_fail_say_how_to_go_on(folder):
     assert run.returncode == 2
     assert "RuntimeError: disk" in run.stderr
     assert "a worker must finish the search; got exit codes [1, 1]" in run.stderr
+    assert "--resume" not in run.stderr  # nothing is there to go on with
+    assert optuna.get_all_study_names(open_journal(folder / "trueup-study.journal")) == []
 
 
 def test_a_trial_that_another_worker_took_over_ends_no_worker(folder):
@@ -271,11 +255,28 @@ def test_a_space_suggests_each_kind_of_parameter(tmp_path):
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("missing.py:train", "TRAIN must be script.py:function"),
-        ("my_script.py", "TRAIN must be script.py:function"),
-        ("my_script.py:absent", "TRAIN must name a function of my_script.py; got 'absent'"),
+        (
+            "missing.py:train",
+            "TRAIN must name a script that exists; got 'missing.py', which is not in {folder}. "
+            "Correct the path.",
+        ),
+        (".:train", "TRAIN must name a script that exists; got '.', which is a folder."),
+        (
+            "my_script.py",
+            "TRAIN must be script.py:function; got 'my_script.py'. Name the function behind a",
+        ),
+        ("space.yaml:train", "TRAIN must name a Python script; got 'space.yaml'. Give a file"),
+        (
+            "my_script.py:absent",
+            "TRAIN must name a function of my_script.py; got 'absent'. "
+            "It defines train, train_number.",
+        ),
+        ("empty.py:train", "got 'train'. It defines no function."),
     ],
 )
 def test_bad_targets_are_refused(folder, target, message):
-    with pytest.raises(InvalidInputError, match=message):
-        load_train(target)
+    (folder / "empty.py").write_text("from math import sqrt\n")
+    result = invoke(target, *arguments()[1:])
+    assert result.exit_code == 2
+    assert message.format(folder=folder) in result.output
+    assert not (folder / "trueup-study.journal").exists()

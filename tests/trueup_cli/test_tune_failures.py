@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.trueup_cli.tune_script import arguments, invoke
+from tests.trueup_cli.tune_script import SCRIPT, arguments, forget_scripts, invoke, waits_for_nobody
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -61,6 +61,7 @@ def test_a_plot_needs_a_known_suffix(folder, name):
     assert f"--plot must end in .png, .svg, .pdf; got '{name}'." in result.output
 
 
+TRAIN = "def train(params, seed):\n"
 NO_SPACE = "--space must be given where TRAIN is train(params, seed); got none, and"
 
 
@@ -72,6 +73,34 @@ def test_a_train_function_of_params_needs_a_space(folder, use):
     result = invoke("my_script.py:train", "--trials", "3")
     assert result.exit_code == 2
     assert NO_SPACE in result.output
+    assert "EpochTrial" not in result.output
+    assert "--resume" not in result.output
+    (folder / "my_script.py").write_text(SCRIPT.format(pause=0.0))
+    assert invoke(*arguments()).exit_code == 0  # with other options as well: it begins anew
+
+
+def test_an_error_after_results_keeps_the_study(folder):
+    failing = "def train(params, seed):\n    if seed == 2:\n        raise OSError('full')\n"
+    (folder / "my_script.py").write_text(SCRIPT.format(pause=0.0).replace(TRAIN, failing, 1))
+    result = invoke(*arguments())
+    assert result.exit_code == 2
+    kept = "The study is kept. Mend the error and go on with --resume."
+    assert f"{kept}\nError: full" in result.output
+    forget_scripts()
+    (folder / "my_script.py").write_text(SCRIPT.format(pause=0.0))
+    assert invoke(*arguments("--resume")).exit_code == 0
+
+
+def test_a_training_that_exits_leaves_its_trial_to_whoever_resumes(folder):
+    exits = TRAIN + "    if seed == 2:\n        raise SystemExit(3)\n"
+    (folder / "my_script.py").write_text(SCRIPT.format(pause=0.0).replace(TRAIN, exits, 1))
+    result = invoke(*arguments())
+    assert result.exit_code == 3
+    assert "the study is kept. Go on with --resume" in result.output
+    assert waits_for_nobody()
+    (folder / "my_script.py").write_text(SCRIPT.format(pause=0.0))
+    forget_scripts()
+    assert "6 configurations" in invoke(*arguments("--resume")).output
 
 
 def test_a_worker_says_in_a_line_what_is_wrong(folder):

@@ -9,12 +9,13 @@ import sys
 import time
 
 import pytest
-from tests.trueup_cli.tune_script import SCRIPT, arguments, invoke
+from optuna.trial import TrialState
+from tests.trueup_cli.tune_script import SCRIPT, arguments, invoke, waits_for_nobody
 
 from trueup.errors import InvalidInputError
 from trueup_cli.interrupts import interruptible
 from trueup_cli.tune_storage import load_study
-from trueup_optuna.records import seed_records
+from trueup_optuna.records import root_number, seed_records
 
 COMMAND = """
 import signal
@@ -39,8 +40,11 @@ def write_script(folder, train="", pause=0.0):
     )
 
 
-def interrupted(number, *more, patience=60.0, ready=lambda: finished_seeds() >= 3):
-    """Begin a study, send the signal to its first process alone, and return code and errors."""
+def interrupted(number, *more, patience=60.0, ready=lambda: finished_seeds() >= 3, again=None):
+    """Begin a study, send the signal to its first process alone, and return code and errors.
+
+    The signal is sent again after so many seconds, where asked.
+    """
     run = subprocess.Popen(
         [sys.executable, "-c", COMMAND.format(patience=patience), *arguments(*more)],
         stdout=subprocess.PIPE,
@@ -52,6 +56,9 @@ def interrupted(number, *more, patience=60.0, ready=lambda: finished_seeds() >= 
     while not ready() and time.monotonic() < end:
         time.sleep(0.1)
     os.kill(run.pid, number)
+    if again is not None:
+        time.sleep(again)
+        os.kill(run.pid, number)
     _, errors = run.communicate(timeout=60)
     return run.returncode, errors
 
@@ -62,6 +69,14 @@ def finished_seeds():
     except InvalidInputError:
         return 0
     return sum(len(seed_records(trial.user_attrs)) for trial in study.trials)
+
+
+def finals(state):
+    try:
+        study = load_study("trueup-study.journal", "trueup::finals")
+    except InvalidInputError:
+        return []
+    return study.get_trials(states=(state,))
 
 
 def trained_in(folder):
@@ -96,6 +111,7 @@ def test_a_process_that_is_interrupted_leaves_a_study_that_resumes(folder, numbe
     code, errors = interrupted(number)
     assert code == 128 + number, errors
     assert "Go on with --resume" in errors
+    assert waits_for_nobody()
     check_resumes(folder)
 
 
@@ -113,6 +129,54 @@ def test_workers_end_with_their_parent(folder, number):
     assert "Traceback" not in errors
     assert len(trained_in(folder)) == 2
     assert not any(is_alive(process) for process in trained_in(folder))
+    assert waits_for_nobody()
+    check_resumes(folder)
+
+
+def test_a_second_ctrl_c_leaves_the_workers_time_to_mark_their_trials(folder):
+    slow_to_end = """
+    try:
+        time.sleep(0.2)
+    except BaseException:
+        time.sleep(2.0)
+        raise
+"""
+    write_script(folder, slow_to_end)
+    code, errors = interrupted(
+        signal.SIGINT, "--workers", "2", ready=lambda: both_train(folder), again=0.5
+    )
+    assert code == 128 + signal.SIGINT, errors
+    assert waits_for_nobody()
+    check_resumes(folder)
+
+
+def test_workers_whose_parent_is_killed_finish_their_seeds_and_end(folder):
+    begun = """
+    with open("begun", "a") as file:
+        file.write("a seed\\n")
+"""
+    write_script(folder, begun, pause=1.0)
+    code, errors = interrupted(  # which waits for all that hold its standard output open
+        signal.SIGKILL, "--workers", "2", ready=lambda: both_train(folder)
+    )
+    assert code == -signal.SIGKILL
+    assert "Traceback" not in errors
+    trials = load_study("trueup-study.journal", "trueup").trials
+    seeds = {(root_number(t), s.seed) for t in trials for s in seed_records(t.user_attrs)}
+    assert len(seeds) == len((folder / "begun").read_text().splitlines())
+    assert len(seeds) < 10  # of at least 12 in the search
+    assert waits_for_nobody()
+    check_resumes(folder)
+
+
+def test_workers_whose_parent_is_killed_end_in_the_finals_too(folder):
+    write_script(folder, "    time.sleep(2.0 if seed >= 3 else 0.0)\n")  # in the finals
+    code, _ = interrupted(
+        signal.SIGKILL, "--workers", "2", ready=lambda: finals(TrialState.RUNNING)
+    )
+    assert code == -signal.SIGKILL
+    assert not finals(TrialState.RUNNING)
+    assert 1 <= len(finals(TrialState.COMPLETE)) <= 3  # of five
     check_resumes(folder)
 
 
@@ -135,6 +199,12 @@ def test_workers_that_hear_no_signal_are_killed(folder):
     assert len(trained_in(folder)) == 2
     assert not any(is_alive(process) for process in trained_in(folder))
     check_resumes(folder, "--grace", "2")
+
+
+def test_workers_hear_signals_before_they_load_what_takes_seconds():
+    loaded = "import sys, trueup_cli.tune_workers; print('optuna' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, timeout=60)
+    assert run.stdout == "False\n", run.stderr
 
 
 def test_only_the_first_signal_interrupts_a_worker():

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 from click.testing import CliRunner
+from optuna.trial import TrialState
 
 from trueup_cli.tune import tune
+from trueup_cli.tune_run import _train_of
+from trueup_cli.tune_storage import load_study
+from trueup_optuna.heartbeat import _ABANDONED_AT as ABANDONED_AT
 
 SCRIPT = """
 import time
@@ -34,3 +40,17 @@ def arguments(*more):
 
 def invoke(*arguments):
     return CliRunner().invoke(tune, list(arguments), catch_exceptions=False)
+
+
+def forget_scripts():
+    """Let this process read script and space anew, as another process would."""
+    _train_of.cache_clear()
+    sys.modules.pop("my_script", None)
+
+
+def waits_for_nobody(storage="trueup-study.journal", name="trueup"):
+    """Tell whether all that was interrupted may be taken up at once, with no grace to wait for."""
+    study = load_study(storage, name)
+    open_states = (TrialState.RUNNING, TrialState.FAIL)
+    interrupted = study.get_trials(deepcopy=False, states=open_states)
+    return all(trial.user_attrs.get(ABANDONED_AT) == 0.0 for trial in interrupted)

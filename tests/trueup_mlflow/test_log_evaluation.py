@@ -153,10 +153,22 @@ def test_undefined_metric_warns_tags_and_returns_none(client):
     assert "Pass rows of every class" in run.data.tags["trueup.skipped.val_log_loss"]
 
 
-def test_a_validation_set_without_rows_does_not_end_the_run(client):
-    with mlflow.start_run() as active, pytest.warns(TrueupWarning, match="at least one row; got 0"):
-        assert log_evaluation([], []) is None
-    assert gained_tags(client.get_run(active.info.run_id)) >= {"trueup.skipped.log_loss"}
+@pytest.mark.parametrize(
+    ("y_true", "y_pred", "reason"),
+    [
+        ([], [], "y_true must hold at least one row; got 0"),
+        ([0, 1, 1], [0.4, np.nan, 0.2], "y_pred must be finite; got nan at index 1"),
+        ([0, 1, 2], [[0.2, 0.3, 0.5], [0.1, 0.1, np.inf], [0.3] * 3], "y_pred must be finite"),
+    ],
+)
+def test_nothing_to_score_and_a_diverged_training_do_not_end_the_run(
+    client, y_true, y_pred, reason
+):
+    with mlflow.start_run() as active, pytest.warns(TrueupWarning, match=reason):
+        assert log_evaluation(y_true, y_pred) is None
+    run = client.get_run(active.info.run_id)
+    assert run.data.metrics == {}
+    assert reason in run.data.tags["trueup.skipped.log_loss"]
 
 
 @pytest.mark.parametrize("rows_with_a_warning", [([0, 0], [0.5, 0.5]), ([0, 1] * 20, [0, 1] * 20)])

@@ -177,24 +177,47 @@ def test_a_beating_trial_is_left_alone(storage, study_name):
     assert study.trials[0].state == TrialState.RUNNING
 
 
-def test_an_interrupted_trial_resumes_at_once(tmp_path):
-    study = optuna.create_study(storage=f"sqlite:///{tmp_path / 'study.db'}")
+@pytest.mark.parametrize(
+    "storage",
+    ["journal", "sqlite", pytest.param("postgresql", marks=pytest.mark.services)],
+    indirect=True,
+)
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_an_interrupted_trial_resumes_at_once(storage, study_name, stop):
+    study = optuna.create_study(storage=storage, study_name=study_name)
     seeds = []
 
     def interrupted(trial, seed):
         seeds.append(seed)
         if len(seeds) == 3:
-            raise KeyboardInterrupt
+            raise stop
         return train(trial, seed)
 
     objective = SeedObjective(interrupted, seeds=SeedList(8), n_base=4)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(stop):
         study.optimize(objective, n_trials=1)
     assert recover_stale(study) == (0,)
     study.optimize(objective, n_trials=1)
     assert seeds == [0, 1, 2, 2, 3]
     assert study.trials[1].params == study.trials[0].params
-    study._storage._backend.engine.dispose()
+
+
+def test_an_interrupt_between_two_seeds_waits_for_the_next_training(tmp_path):
+    """A storage that a signal stops half-way may have skipped what it was reading."""
+    study = optuna.create_study(storage=open_journal(tmp_path / "journal.log"))
+    records = []
+
+    class Pressed(optuna.pruners.NopPruner):
+        def prune(self, study, trial):
+            signal.raise_signal(signal.SIGINT)
+            records.append(len(seed_records(trial.user_attrs)))
+            return False
+
+    study.pruner = Pressed()
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(SeedObjective(train, seeds=SeedList(8), n_base=4), n_trials=1)
+    assert records == [1]
+    assert recover_stale(study) == (0,)
 
 
 def test_a_recovery_that_died_half_way_is_finished_by_the_next(storage, study_name):

@@ -71,7 +71,7 @@ def read_splits(resampling: Any, X: Any, y: Any, groups: Any, *, classifier: boo
     InvalidInputError
         If the strategy is none of them, gives no split or an empty part, or a row is on both sides.
     """
-    if isinstance(resampling, str) or resampling is None:
+    if isinstance(resampling, str | type) or resampling is None:
         raise InvalidInputError(
             f"resampling must be a splitter, a number of folds or pairs of index arrays; "
             f"got {resampling!r}. Pass for example sklearn.model_selection.KFold(5)."

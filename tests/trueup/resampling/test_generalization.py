@@ -305,6 +305,7 @@ BAD = [
     ({"inducer": LogisticRegression}, InvalidInputError, "inducer must be an estimator"),
     ({"resampling": "cv"}, InvalidInputError, "resampling must be a splitter"),
     ({"resampling": None}, InvalidInputError, "resampling must be a splitter"),
+    ({"resampling": KFold}, InvalidInputError, "resampling must be a splitter"),
     ({"resampling": [([0], [])]}, InvalidInputError, "resampling must give .* with rows"),
     ({"resampling": [([0, 1], [2]), ([4, 5], [5])]}, InvalidInputError, "row 5 in both at index 1"),
     ({"y": np.zeros(299)}, InvalidInputError, "X, y and groups must have one entry"),
