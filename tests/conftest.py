@@ -1,4 +1,4 @@
-"""What every test leaves as it found it: the globals of MLflow, which outlive a test."""
+"""What all tests share: a server, and that the globals of MLflow are as they were found."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import sys
 
 import pytest
+from tests.postgresql import postgresql_url as postgresql_url  # one server for all tests
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,6 @@ from uuid import uuid4
 import pytest
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState
-from tests.postgresql import postgresql_url as postgresql_url
 from tests.trueup_cli.stops import Stop, stop_study
 from tests.trueup_cli.tune_script import arguments, invoke, waits_for_nobody
 

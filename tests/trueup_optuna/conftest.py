@@ -6,7 +6,6 @@ import optuna
 import pytest
 from optuna.storages import InMemoryStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
-from tests.postgresql import postgresql_url as postgresql_url
 
 
 @pytest.fixture(autouse=True)
