@@ -12,7 +12,7 @@ from math import inf, log, log1p
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_softmax, logsumexp
+from scipy.special import log_softmax, logsumexp
 
 from trueup.errors import UndefinedMetricError
 
@@ -80,6 +80,7 @@ def solve_logit_shift(
     return _safeguarded_newton(logit, base_rate, weight)
 
 
+@np.errstate(over="ignore")  # of logits below -709, whose probability is then 0
 def _safeguarded_newton(
     logit: FloatArray, base_rate: float, weight: FloatArray | None
 ) -> LogitShift:
@@ -89,7 +90,7 @@ def _safeguarded_newton(
     steps = 0
     while steps < _MAX_STEPS:
         steps += 1
-        probability = expit(logit - c)
+        probability = 1.0 / (1.0 + np.exp(c - logit))  # scipy's expit takes twice as long
         mean, slope = _mean_and_slope(probability, share)
         low, high = (c, high) if mean > base_rate else (low, c)
         proposal, tolerance = _newton_proposal(c, mean, slope, target), _NEWTON_TOLERANCE

@@ -173,7 +173,8 @@ def _scale_of_weights_does_not_matter(loss: Loss, rows: _Rows) -> None:
 
 def _zero_bias_corrects_nothing(loss: Loss, rows: _Rows) -> None:
     margin = loss.link(rows.y_pred)
-    _equal(loss.correct(margin, np.zeros(margin.shape[1:])), margin)
+    for one_for_all_or_for_each in (margin.shape[1:], margin.shape):
+        _equal(loss.correct(margin, np.zeros(one_for_all_or_for_each)), margin)
 
 
 def _corrected_rows_have_no_bias_left(loss: Loss, rows: _Rows) -> None:

@@ -107,8 +107,12 @@ def combine_fields(first: Any, second: Any) -> NDArray[np.str_]:
 
 
 def _occurring(codes: NDArray[Any], categories: list[str]) -> Levels:
-    present, dense = np.unique(codes, return_inverse=True)
-    return Levels(dense, tuple(categories[code] if code >= 0 else MISSING for code in present))
+    """Return the categories that occur; the code of a missing value is -1."""
+    names = [MISSING, *categories]
+    codes = codes.astype(np.intp) + 1
+    present = np.bincount(codes, minlength=len(names)) > 0
+    levels = tuple(names[code] for code in np.flatnonzero(present))
+    return Levels((np.cumsum(present) - 1)[codes], levels)
 
 
 def _quantile_levels(values: FloatArray, n_quantiles: int) -> Levels:

@@ -72,7 +72,8 @@ def two_sided_p_values(cells: Cells) -> FloatArray:
     tail[small] = np.where(outwards, mass, 0.0).sum(axis=1)
     for rows in range(1, _ENUMERATED_ROWS + 1):
         few = np.flatnonzero((scaled.count == rows) & (scaled.spread >= _SAME_WEIGHT))
-        tail[few] = _enumerated_tails(scaled, few, rows)
+        if len(few):
+            tail[few] = _enumerated_tails(scaled, few, rows)
     miss = np.abs(scaled.label_sum - scaled.proba_sum)
     certain = np.where(miss < 0.5 * scaled.smallest_weight, 1.0, 0.0)
     return np.where(scaled.variance > 0.0, np.clip(2.0 * tail, 0.0, 1.0), certain)
@@ -168,14 +169,17 @@ def _at_most(k: FloatArray, trials: FloatArray, chance: FloatArray) -> FloatArra
 
 def _small_cells(cells: Cells) -> tuple[NDArray[np.intp], FloatArray]:
     """Return the cells of at most 20 rows and the exact probabilities of 0 to 20 positives."""
-    small = np.flatnonzero(cells.count <= _EXACT_ROWS)
-    order = np.argsort(cells.levels.codes, kind="stable")
-    proba, first = cells.y_proba[order], np.cumsum(cells.count) - cells.count
+    is_small = cells.count <= _EXACT_ROWS
+    small = np.flatnonzero(is_small)
+    mine = is_small[cells.levels.codes]
+    proba = cells.y_proba[mine][np.argsort(cells.levels.codes[mine], kind="stable")]
+    count = cells.count[small]
+    first = np.cumsum(count) - count
     mass = np.zeros((len(small), _EXACT_ROWS + 1))
     mass[:, 0] = 1.0
     for row in range(_EXACT_ROWS):
-        some = cells.count[small] > row
-        p = proba[first[small[some]] + row][:, None]
+        some = count > row
+        p = proba[first[some] + row][:, None]
         before = mass[some]
         mass[some] = before * (1.0 - p)
         mass[some, 1:] += before[:, :-1] * p

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 _DEFAULT_SPLIT = CrossFit()
-_BATCH_ROWS = 262_144
+_BATCH_ROWS = 1 << 20
 _CSV_BLOCK = 16 << 20
 PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 _SHOWN_COLUMNS = 20

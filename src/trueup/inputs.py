@@ -86,7 +86,7 @@ def require_fields(fields: Any, loss: Loss) -> None:
             f"fields must be a mapping of name to column; got {type(fields).__name__}. "
             "Pass a dict or a data frame."
         )
-    if fields and loss.task != "binary":
+    if list(fields) and loss.task != "binary":
         raise InvalidInputError(
             f"fields must go with a loss of binary probabilities; got loss {loss.name!r}. "
             "Drop fields."

@@ -42,8 +42,10 @@ def row_ids(row_id: Any, n: int) -> UInt64Array:
         raise InvalidInputError(
             f"row_id must have shape ({n},); got {ids.shape}. Give one id for each row."
         )
+    if ids.dtype == np.int64:
+        return ids.view(np.uint64)
     if ids.dtype.kind in "iu":
-        return ids.astype(np.uint64)
+        return ids.astype(np.uint64, copy=False)
     if ids.dtype.kind in "OUT" and all(isinstance(value, str) for value in ids.tolist()):
         return _hash_strings(ids)
     raise InvalidInputError(

@@ -89,14 +89,14 @@ def _score(
     n, n_scored = int(sample.support.sum()), int(sample.support[groups].sum())
     return Evaluation(
         vanilla=_mean(vanilla, weight),
-        calibrated=_mean(corrected[scored], _take(weight, scored)),
+        calibrated=_mean(corrected, _take(weight, scored)),
         vanilla_on_scored_rows=_mean(vanilla[scored], _take(weight, scored)),
         bias_term=_plain(loss.fit_bias(sample.y_true, sample.margin, weight)),
         fold_bias_terms=tuple(_plain(bias) for bias in biases),
         standard_errors=StandardErrors(
             vanilla=_standard_error(vanilla, weight, sample.squared_weight, n),
             calibrated=_standard_error(
-                corrected[scored],
+                corrected,
                 _take(weight, scored),
                 _take(sample.squared_weight, scored),
                 n_scored,
@@ -149,15 +149,16 @@ def _require_support(support: NDArray[np.intp], split: Split) -> None:
 def _correct(
     sample: Sample, parts: tuple[Part, ...], biases: tuple[FloatArray, ...]
 ) -> tuple[NDArray[np.bool_], FloatArray]:
-    """Return which rows are scored, and the corrected loss of each of those."""
-    scored = np.zeros(len(sample.group), dtype=bool)
-    corrected = np.zeros(len(sample.group))
-    for part, bias in zip(parts, biases, strict=True):
-        mine = sample.group == part.scored
-        scored |= mine
-        margin = sample.loss.correct(sample.margin[mine], bias)
-        corrected[mine] = sample.loss.values(sample.y_true[mine], margin)
-    return scored, corrected
+    """Return which rows are scored, and the corrected loss of those."""
+    groups = [part.scored for part in parts]
+    is_scored = np.zeros(len(sample.row_counts), dtype=bool)
+    is_scored[groups] = True
+    bias_of_group = np.zeros((len(sample.row_counts), *biases[0].shape))
+    bias_of_group[groups] = biases
+    scored = is_scored[sample.group]
+    bias = bias_of_group[sample.group[scored]]
+    margin = sample.loss.correct(sample.margin[scored], bias)
+    return scored, sample.loss.values(sample.y_true[scored], margin)
 
 
 def _require_scored_rows(scored: NDArray[np.bool_], weight: FloatArray | None) -> None:

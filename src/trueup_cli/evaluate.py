@@ -23,7 +23,7 @@ from trueup_cli.label_values import label_values
 from trueup_cli.wording import in_options
 from trueup_mlflow.items import LogItems, calibrated_key, evaluation_items, field_key
 
-_LARGE_BYTES = 10**9
+_LARGE_BYTES = 10**8
 _PREDICTIONS = ("proba", "logit", "pred")
 
 
@@ -64,7 +64,7 @@ def evaluate(files: tuple[str, ...], **options: Any) -> None:
 
     They are read in batches, so they may be larger than memory, except with --label, --time or
     several classes: these read the named columns as a whole. So does --field for files of up to
-    1 GB together; the fields of larger ones are summed up in batches, without the floor of the
+    100 MB together; the fields of larger ones are summed up in batches, without the floor of the
     relative error, the tested levels and numbers with a fraction.
 
     Exit code: 0 fine, 2 bad input.

@@ -87,6 +87,11 @@ class AlwaysCorrects(SquaredError):
         return margin + bias + 1.0
 
 
+class OneBiasOnly(SquaredError):
+    def correct(self, margin, bias):
+        return margin + float(bias)
+
+
 class Fails(SquaredError):
     def link(self, y_pred):
         raise KeyError("no such link")
@@ -103,6 +108,7 @@ BROKEN_LOSSES = {
     Median: "bias_minimises_the_mean_loss_where_it_says_so",
     Vector: "bias_has_one_term_for_each_column",
     AlwaysCorrects: "zero_bias_corrects_nothing",
+    OneBiasOnly: "zero_bias_corrects_nothing",
     Fails: "KeyError: 'no such link'",
 }
 

@@ -150,12 +150,13 @@ def test_a_bias_too_large_for_far_logits_is_refused(frame, tmp_path):
         evaluate_files(tmp_path / "far.parquet", y_true="click", y_logit="logit")
 
 
-def test_bad_files_are_refused_by_name(frame, tmp_path):
+@pytest.mark.parametrize("threads", [1, 2])
+def test_bad_files_are_refused_by_name(threads, frame, tmp_path):
     frame.loc[frame.index[5], "p"] = np.nan
     frame.to_parquet(tmp_path / "a.parquet")
     (tmp_path / "a.txt").write_text("x")
     (tmp_path / "b.parquet").write_text("x")
-    options = {"y_true": "click", "y_proba": "p"}
+    options = {"y_true": "click", "y_proba": "p", "threads": threads}
     with pytest.raises(InvalidInputError, match=r"paths must name files; got '.*/no-\*'"):
         evaluate_files(tmp_path / "no-*", **options)
     with pytest.raises(InvalidInputError, match=r"paths must end in one of .*; got 'a.txt'"):
@@ -163,15 +164,16 @@ def test_bad_files_are_refused_by_name(frame, tmp_path):
     with pytest.raises(InvalidInputError, match=r"b.parquet must be a readable file; got"):
         evaluate_files(tmp_path / "b.parquet", **options)
     with pytest.raises(InvalidInputError, match=r"column 'q' must be in .*a.parquet; got click"):
-        evaluate_files(tmp_path / "a.parquet", y_true="click", y_proba="q")
+        evaluate_files(tmp_path / "a.parquet", **(options | {"y_proba": "q"}))
     with pytest.raises(InvalidInputError, match=r"column 'p' must not hold .* one at index 5\."):
         evaluate_files(tmp_path / "a.parquet", **options)
 
 
-def test_an_error_says_from_where_its_index_counts(frame, tmp_path, monkeypatch):
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_error_says_from_where_its_index_counts(threads, frame, tmp_path, monkeypatch):
     monkeypatch.setattr(trueup.files, "_BATCH_ROWS", 1_000)
     frame.loc[2_005, "p"] = 1.5
     frame.to_parquet(tmp_path / "a.parquet")
     message = r"got 1\.5 at index 5\. .* counts from row 2000 of .*a\.parquet"
     with pytest.raises(InvalidInputError, match=message):
-        evaluate_files(tmp_path / "a.parquet", y_true="click", y_proba="p")
+        evaluate_files(tmp_path / "a.parquet", y_true="click", y_proba="p", threads=threads)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueup._kernels import FloatArray, IntArray, UInt64Array, numba_loops
+from trueup._kernels.grid import new_table
 from trueup._kernels.plain import MAX_FOLDS, Absorbed, PlainRows
 
 _NO_WEIGHT = np.empty(0)
@@ -26,8 +27,7 @@ def absorb(
         (moments, moments if squared_moments is None else squared_moments),
         counts,
     )
-    row_counts, of_positive_weight = counts.reshape(2, rule.n_groups, 2)
-    support = row_counts if rows.weight is None else of_positive_weight
+    row_counts, support = counts.reshape(2, rule.n_groups, 2)
     return Absorbed(n, row_counts, support, (int(upper) << 32) + int(lower), int(high))
 
 
@@ -38,9 +38,9 @@ def deposit(
     weight: FloatArray | None,
     table: FloatArray,
 ) -> None:
-    bins, u = np.empty(len(logit), dtype=np.int64), np.empty(len(logit))
-    numba_loops.places(logit, 2 * group + label.astype(np.int64), bins, u)
-    numba_loops.deposit(bins, u, _or_none(weight), 1, table)
+    place, row = logit.copy(), 2 * group + label.astype(np.int64)
+    numba_loops.places(place, row)
+    numba_loops.deposit(row, place, _or_none(weight), table)
 
 
 def hash_sums(row_id: UInt64Array, label: FloatArray, weight: FloatArray | None) -> tuple[int, int]:
@@ -61,7 +61,7 @@ def add_cells(
 def code_sums(
     code: IntArray, label: FloatArray, proba: FloatArray, n_codes: int
 ) -> FloatArray | None:
-    sums = np.zeros((n_codes, 4))
+    sums = new_table(n_codes, 4)
     return None if numba_loops.code_sums(code, label, proba, sums) else sums
 
 

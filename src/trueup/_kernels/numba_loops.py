@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from trueup._kernels.grid import BINS_PER_UNIT, LIMIT, N_BINS
-from trueup._kernels.numba_vectors import add_powers
+from trueup._kernels.numba_vectors import add_four, add_powers
 from trueup._kernels.words import (
     BITS_OF_ONE,
     FIRST_FACTOR,
@@ -118,28 +118,26 @@ def cells(row_id, label, key, folds, limit, out):  # type: ignore[no-untyped-def
         hashed = mix(row_id[i] ^ key)
         upper, lower = np.int64(hashed >> _S32), np.int64(hashed & _LOW_HALF)
         x = np.float64(upper) * carry + np.float64(lower)
-        rest = x - np.floor(x * inverse) * size
-        rest += size if rest < 0.0 else 0.0
-        rest -= size if rest >= size else 0.0
+        rest = x - np.floor((x + 0.5) * inverse) * size  # the half is more than rounding can take
         out[i] = np.int64(2.0 * rest + label[i])
 
 
 @compiled
-def places(logit, cell, bins, u):  # type: ignore[no-untyped-def]
-    """Write the row of the table, in place of the cell too, and the place inside the bin."""
+def places(logit, cell):  # type: ignore[no-untyped-def]
+    """Put the row of the table where the cell was, and the place in the bin where the logit was."""
     for i in range(len(logit)):
         scaled = logit[i] * BINS_PER_UNIT
         left = np.floor(scaled)
-        u[i] = 2.0 * (scaled - left) - 1.0
-        bins[i] = N_BINS * cell[i] + np.int64(left) + _HALF
+        logit[i] = 2.0 * (scaled - left) - 1.0
+        cell[i] = N_BINS * cell[i] + np.int64(left) + _HALF
 
 
 @compiled
-def deposit(bins, u, weight, power, table):  # type: ignore[no-untyped-def]
-    """Add ``weight^power u^k`` to the bins; no weights are weights of one."""
+def deposit(bins, u, weight, table):  # type: ignore[no-untyped-def]
+    """Add ``weight u^k`` to the bins; no weights are weights of one."""
     weighted = len(weight) > 0
     for i in range(len(bins)):
-        add_powers(table, bins[i], u[i], weight[i] ** power if weighted else 1.0)
+        add_powers(table, bins[i], u[i], weight[i] if weighted else 1.0)
 
 
 @compiled
@@ -147,8 +145,18 @@ def count(cell, weight, counts):  # type: ignore[no-untyped-def]
     """Count rows, and rows of positive weight, by cell."""
     for i in range(len(cell)):
         counts[0, cell[i]] += 1
-    for i in range(len(weight)):
         counts[1, cell[i]] += weight[i] > 0.0
+
+
+@compiled
+def count_by_bins(table, sign, counts):  # type: ignore[no-untyped-def]
+    """Add or subtract the rows of each cell, which the bins count where there are no weights."""
+    for cell in range(counts.shape[1]):
+        rows = 0.0
+        for i in range(N_BINS):
+            rows += table[N_BINS * cell + i, 0]
+        for k in range(2):
+            counts[k, cell] += sign * np.int64(rows)
 
 
 @compiled
@@ -172,11 +180,7 @@ def code_sums(code, label, proba, sums):  # type: ignore[no-untyped-def]
     for i in range(len(code)):
         c, y, p = np.uint64(code[i]), np.float64(label[i]), np.float64(proba[i])  # -1 is large
         if (c < n_codes) & ((y == 0.0) | (y == 1.0)) & (p >= 0.0) & (p <= 1.0):
-            row = sums[c]
-            row[0] += 1.0
-            row[1] += y
-            row[2] += p
-            row[3] += p * p
+            add_four(sums, np.int64(c), 1.0, y, p, p * p)
         else:
             n_bad += 1
     return n_bad
@@ -212,11 +216,12 @@ def absorb(  # type: ignore[no-untyped-def]
     row_id, first_row = ids
     key, folds, limit = rule
     low, high = (-LIMIT, np.nextafter(LIMIT, 0.0)) if is_logit else (_EPS, 1.0 - _EPS)
-    logit, u = np.empty(STRIP), np.empty(STRIP)
-    cell, bins = np.empty(STRIP, np.int64), np.empty(STRIP, np.int64)
+    logit, cell = np.empty(STRIP), np.empty(STRIP, np.int64)
     own_id = np.empty(STRIP, np.uint64)
     upper, lower, top = np.uint64(0), np.uint64(0), np.uint64(0)
     start = 0
+    if not len(weight):
+        count_by_bins(tables[0], -1, counts)
     while start < len(label):
         stop = min(start + STRIP, len(label))
         y, x, w, m = label[start:stop], prediction[start:stop], weight[start:stop], stop - start
@@ -232,12 +237,15 @@ def absorb(  # type: ignore[no-untyped-def]
         else:
             logits(x, logit[:m])
         cells(own_id[:m], y, key, folds, limit, cell[:m])
-        places(logit[:m], cell[:m], bins[:m], u[:m])
+        if len(w):
+            count(cell[:m], w, counts)
+        places(logit[:m], cell[:m])
+        deposit(cell[:m], logit[:m], w, tables[0])
+        if len(w):
+            deposit(cell[:m], logit[:m], w * w, tables[1])
         sums = hash_sums(own_id[:m], y, w)
         upper, lower, top = upper + sums[0], lower + sums[1], top + sums[2]
-        deposit(bins[:m], u[:m], w, 1, tables[0])
-        if len(w):
-            deposit(bins[:m], u[:m], w, 2, tables[1])
-        count(cell[:m], w, counts)
         start = stop
+    if not len(weight):
+        count_by_bins(tables[0], 1, counts)
     return start, upper, lower, top

@@ -1,4 +1,4 @@
-"""Arithmetic on eight numbers at once that numba does not find by itself."""
+"""Arithmetic on several numbers at once that numba does not find by itself."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-_DOUBLE, _INT = ir.DoubleType(), ir.IntType(64)
-_EIGHT = ir.VectorType(_DOUBLE, 8)
+_DOUBLE, _INT, _LANE = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
+_FOUR, _EIGHT = ir.VectorType(_DOUBLE, 4), ir.VectorType(_DOUBLE, 8)
 
 
 @intrinsic
@@ -18,16 +18,35 @@ def add_powers(typing_context: Any, table: Any, row: Any, x: Any, weight: Any) -
     return types.void(table, row, x, weight), _add_powers
 
 
+@intrinsic
+def add_four(typing_context: Any, table: Any, row: Any, a: Any, b: Any, c: Any, d: Any) -> Any:  # noqa: ARG001
+    """Add four numbers to a row of a table of four columns."""
+    return types.void(table, row, a, b, c, d), _add_four
+
+
 def _add_powers(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     table, row, x, weight = arguments
-    array = context.make_array(signature.args[0])(context, builder, table)
-    start = builder.gep(array.data, [builder.mul(row, ir.Constant(_INT, 8))])
-    target = builder.bitcast(start, _EIGHT.as_pointer())
     term, power = _repeated(builder, weight), x
     for bit in (1, 2, 4):
         factors = _where_bit_is_set(builder, bit, power)
         term = builder.fmul(term, factors, flags=("contract",))
         power = builder.fmul(power, power)
+    start = context.make_array(signature.args[0])(context, builder, table).data
+    return _add_to_row(context, builder, start, row, term)
+
+
+def _add_four(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    table, row, *numbers = arguments
+    term = ir.Constant(_FOUR, ir.Undefined)
+    for k, number in enumerate(numbers):
+        term = builder.insert_element(term, number, ir.Constant(_LANE, k))
+    start = context.make_array(signature.args[0])(context, builder, table).data
+    return _add_to_row(context, builder, start, row, term)
+
+
+def _add_to_row(context: Any, builder: Any, start: Any, row: Any, term: Any) -> Any:
+    first = builder.gep(start, [builder.mul(row, ir.Constant(_INT, term.type.count))])
+    target = builder.bitcast(first, term.type.as_pointer())
     sums = builder.fadd(builder.load(target, align=8), term, flags=("contract",))
     builder.store(sums, target, align=8)
     return context.get_dummy_value()
@@ -35,7 +54,7 @@ def _add_powers(context: Any, builder: Any, signature: Any, arguments: Any) -> A
 
 def _repeated(builder: Any, value: Any) -> Any:
     first = builder.insert_element(ir.Constant(_EIGHT, ir.Undefined), value, ir.Constant(_INT, 0))
-    lanes = ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8)
+    lanes = ir.Constant(ir.VectorType(_LANE, 8), [0] * 8)
     return builder.shuffle_vector(first, ir.Constant(_EIGHT, ir.Undefined), lanes)
 
 

@@ -1,15 +1,13 @@
-"""The engine without a compiler: numpy, with the sums over bins as sparse products."""
+"""The engine without a compiler: numpy, a pass over a block for each operation."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from trueup._kernels import FloatArray, IntArray, UInt64Array
 from trueup._kernels.grid import BINS_PER_UNIT, N_BINS, ORDER
 from trueup._kernels.plain import Absorbed, PlainRows
-from trueup._kernels.words import BITS_OF_ONE, ID_FACTOR, LABEL_FACTOR, WEIGHT_FACTOR, splitmix64
+from trueup._kernels.words import BITS_OF_ONE, ID_FACTOR, LABEL_FACTOR, WEIGHT_FACTOR, mix_in_place
 
 
 def absorb(
@@ -27,25 +25,26 @@ def deposit(
     weight: FloatArray | None,
     table: FloatArray,
 ) -> None:
-    scaled = logit * BINS_PER_UNIT
-    left = np.floor(scaled)
-    powers = np.empty((ORDER, len(logit)))
-    powers[0] = 1.0
-    powers[1] = 2.0 * (scaled - left) - 1.0
-    for k in range(2, ORDER):
-        np.multiply(powers[k - 1], powers[1], out=powers[k])
-    cell = 2 * group + label.astype(np.intp)
-    bins = (N_BINS * cell + left.astype(np.intp) + N_BINS // 2).astype(np.int32)
-    table += _select(bins, weight, len(table)).T @ np.ascontiguousarray(powers.T)
+    u = logit * BINS_PER_UNIT
+    left = np.floor(u)
+    u -= left
+    u += u - 1.0
+    left += N_BINS * label + N_BINS // 2
+    bins = left.astype(np.intp)
+    bins += (2 * N_BINS) * group
+    term = np.ones(len(u)) if weight is None else weight.copy()
+    for k in range(ORDER):
+        np.add.at(table[:, k], bins, term)
+        term *= u
 
 
 def hash_sums(row_id: UInt64Array, label: FloatArray, weight: FloatArray | None) -> tuple[int, int]:
     low = row_id * np.uint64(ID_FACTOR) + _bits(label) * np.uint64(LABEL_FACTOR)
     if weight is not None:
         low += (_bits(weight) - np.uint64(BITS_OF_ONE)) * np.uint64(WEIGHT_FACTOR)
-    low = splitmix64(low)
+    low = mix_in_place(low)
     halves = int((low >> np.uint64(32)).sum()), int((low & np.uint64(0xFFFFFFFF)).sum())
-    return (halves[0] << 32) + halves[1], int(splitmix64(low).sum())
+    return (halves[0] << 32) + halves[1], int(mix_in_place(low).sum())
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what overflows is refused where it is used
@@ -81,12 +80,6 @@ def bin_sums(
     inner: FloatArray,  # noqa: ARG001
 ) -> FloatArray | None:
     return None
-
-
-def _select(bins: NDArray[np.int32], weight: FloatArray | None, n_bins: int) -> csr_array:
-    n = len(bins)
-    weight = np.ones(n) if weight is None else weight
-    return csr_array((weight, bins, np.arange(n + 1, dtype=np.int32)), shape=(n, n_bins))
 
 
 def _bits(values: FloatArray) -> UInt64Array:

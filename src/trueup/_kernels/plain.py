@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from trueup._kernels.words import UInt64Array, salt_key, salted_hash
 
 FloatArray = NDArray[np.float64]
 
-MAX_FOLDS = 1 << 20
+MAX_FOLDS = 1 << 18
 """Up to here the kernel's remainder is exact in float64."""
 
 
@@ -81,6 +82,11 @@ class PlainRows:
     row_id: UInt64Array | None
     first_row: int
     rule: HashRule
+
+    def columns(self, n: int) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+        """Return labels, probabilities and weights of the leading rows."""
+        proba = expit(self.prediction[:n]) if self.is_logit else self.prediction[:n]
+        return self.label[:n], proba, None if self.weight is None else self.weight[:n]
 
 
 @dataclass(frozen=True)

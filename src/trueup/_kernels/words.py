@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,7 +26,12 @@ BITS_OF_ONE = 0x3FF0000000000000
 
 def splitmix64(x: UInt64Array) -> UInt64Array:
     """Mix the bits of each integer (Steele, Lea and Flood 2014), modulo 2^64."""
-    z = x + np.uint64(GOLDEN)
+    return mix_in_place(x.copy())
+
+
+def mix_in_place(z: UInt64Array) -> UInt64Array:
+    """Do what ``splitmix64`` does to the array itself."""
+    z += np.uint64(GOLDEN)
     shifted = z >> np.uint64(30)
     z ^= shifted
     z *= np.uint64(FIRST_FACTOR)
@@ -34,6 +41,7 @@ def splitmix64(x: UInt64Array) -> UInt64Array:
     return z
 
 
+@lru_cache
 def salt_key(salt: int) -> np.uint64:
     """Return what is XORed to an id before it is mixed: ``splitmix64(salt)``."""
     return np.uint64(splitmix64(np.array([salt & _MASK], dtype=np.uint64))[0])
@@ -41,4 +49,4 @@ def salt_key(salt: int) -> np.uint64:
 
 def salted_hash(row_id: UInt64Array, salt: int) -> UInt64Array:
     """Return ``splitmix64(row_id XOR splitmix64(salt))``."""
-    return splitmix64(row_id ^ salt_key(salt))
+    return mix_in_place(row_id ^ salt_key(salt))

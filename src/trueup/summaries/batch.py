@@ -10,20 +10,21 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup._kernels import Engine
 from trueup._kernels.plain import HashRule, PlainRows
 from trueup.columns import as_array, column, read_weight
 from trueup.errors import InvalidInputError
 from trueup.field_cells import Levels
 from trueup.inputs import read_rows, require_fields
-from trueup.losses import Loss
+from trueup.losses import FloatArray, Loss
 from trueup.notices import Notices, Place
 from trueup.row_hash import row_ids
 from trueup.rows import Rows
-from trueup.summaries.field import read_whole_levels
+from trueup.summaries.field import FieldSummary, read_whole_levels
 
 Result = TypeVar("Result")
 
-BLOCK = 32_768
+BLOCK = 65_536
 """Rows of a block: its temporaries stay in the cache of a core."""
 
 
@@ -63,7 +64,7 @@ class Batch:
         name = "y_pred" if "y_pred" in self.columns else "y_logit"
         label, prediction = self.columns["y_true"], self.columns[name]
         weight, row_id = self.columns.get("sample_weight"), self.columns.get("row_id")
-        if rule is None or self.labels is not None or self.levels:
+        if rule is None or self.labels is not None:
             return None
         if not (_is_plain(label) and _is_plain(prediction, "f")):
             return None
@@ -79,6 +80,17 @@ class Batch:
             first_row=first_row + block.start,
             rule=rule,
         )
+
+    def add_cells(
+        self,
+        rows: slice,
+        columns: tuple[FloatArray, FloatArray, FloatArray | None],
+        fields: Mapping[str, FieldSummary],
+        kernels: Engine,
+    ) -> None:
+        """Add labels, probabilities and weights of some rows to the levels of each field."""
+        for name, levels in self.levels.items():
+            kernels.add_cells(levels.codes[rows], *columns, fields[name].sums)
 
     def refuse(self, loss: Loss) -> None:
         """Read the batch as a whole, for an error that names the index in it."""
@@ -120,7 +132,7 @@ def _is_plain(values: NDArray[Any], kinds: str = "fiub") -> bool:
     return values.ndim == 1 and values.dtype.kind in kinds and values.dtype.itemsize <= 8
 
 
-def _contiguous(values: NDArray[Any]) -> NDArray[np.float64]:
+def _contiguous(values: NDArray[Any]) -> FloatArray:
     return np.ascontiguousarray(values, dtype=np.float64)
 
 

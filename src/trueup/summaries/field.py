@@ -15,6 +15,7 @@ from trueup.field_cells import Levels, read_levels
 from trueup.field_distribution import binomial_deviation
 from trueup.labels import read_binary_labels
 from trueup.losses import FloatArray
+from trueup.plain_columns import sums_by_code
 from trueup.predictions import read_probabilities
 from trueup.summaries.exactness import require_total_weight
 
@@ -72,6 +73,11 @@ class FieldSummary:
 
     def update(self, y_true: Any, y_proba: Any, field: Any, *, sample_weight: Any = None) -> None:
         """Add a batch: labels 0/1, probabilities and levels, each of shape (n,)."""
+        sums = sums_by_code(y_true, y_proba, field, sample_weight)
+        if sums is not None:
+            present = np.flatnonzero(sums[:, 0])
+            self.merge(FieldSummary(self.name, map(str, present.tolist()), sums[present]))
+            return
         label = read_binary_labels(y_true)
         if len(label) == 0:
             return

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup._kernels import Engine
-from trueup._kernels.grid import LIMIT, N_BINS, ORDER, WIDTH
+from trueup._kernels.grid import LIMIT, N_BINS, ORDER, WIDTH, new_table
 from trueup._kernels.plain import Absorbed, PlainRows
 from trueup.losses import FloatArray
 from trueup.rows import Rows
@@ -39,7 +39,7 @@ class LogitGrid(State):
 
     def __init__(self, n_groups: int) -> None:
         self.n_groups = n_groups
-        self.moments = np.zeros((n_groups * 2 * N_BINS, ORDER))
+        self.moments = new_table(n_groups * 2 * N_BINS, ORDER)
         self.tails = np.zeros((n_groups * 2 * 2, len(_TAIL_NODES)))
         self.squared_moments: FloatArray | None = None
         self.squared_tails: FloatArray | None = None
@@ -96,7 +96,9 @@ class LogitGrid(State):
     def _keep_squares(self) -> tuple[FloatArray, FloatArray]:
         """Return the sums over squared weights; so far they were those over weights of one."""
         if self.squared_moments is None or self.squared_tails is None:
-            self.squared_moments, self.squared_tails = self.moments.copy(), self.tails.copy()
+            self.squared_moments = new_table(*self.moments.shape)
+            self.squared_moments += self.moments
+            self.squared_tails = self.tails.copy()
         return self.squared_moments, self.squared_tails
 
     def _add_tails(self, rows: Rows, groups: GroupArray) -> None:

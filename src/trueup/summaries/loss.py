@@ -212,8 +212,8 @@ class LossSummary:
         except InvalidInputError:
             batch.refuse(self.loss)  # the same rule, with the index in the whole batch
             raise
-        whole, notices = type(self)(self.split), Notices()
-        for part, mine in shares:
+        whole, notices = shares[0]
+        for part, mine in shares[1:]:
             whole._absorb(part)
             notices.add(mine)
         return whole, notices
@@ -231,10 +231,9 @@ class LossSummary:
             groups = self.split.groups(rows.row_id, None)
             part._totals.add(rows, groups, kernels)
             part._state.add(rows, groups, kernels)
-            proba = expit(rows.margin) if batch.levels else rows.margin
-            for name, levels in batch.levels.items():
-                sums = part._fields[name].sums
-                kernels.add_cells(levels.codes[block], rows.y_true, proba, rows.weight, sums)
+            if batch.levels:
+                columns = rows.y_true, expit(rows.margin), rows.weight
+                batch.add_cells(block, columns, part._fields, kernels)
         return part, notices
 
     def _absorb_plain(
@@ -244,9 +243,13 @@ class LossSummary:
         for block in share:
             plain = batch.plain(kernel_rule(self.split), block, first_row)
             absorbed = None if plain is None else self._state.absorb(plain, kernels)
-            if absorbed is not None:
+            start = block.start
+            if plain is not None and absorbed is not None:
                 self._totals.absorb(absorbed)
-            start = block.start + (0 if absorbed is None else absorbed.n)
+                start += absorbed.n
+                if batch.levels:
+                    columns = plain.columns(absorbed.n)
+                    batch.add_cells(slice(block.start, start), columns, self._fields, kernels)
             if start < block.stop:
                 yield slice(start, block.stop)
 

@@ -15,8 +15,8 @@ from trueup.losses import EPS
 from trueup.splits import kernel_rule
 from trueup.summaries import BrierSummary, LogLossSummary
 
-N = 70_000  # more than two blocks
-RULES = [CrossFit(5, salt=3), CrossFit(7), CrossFit(1_000_003), HoldOut(0.3), InSample()]
+N = 140_000  # more than two blocks
+RULES = [CrossFit(5, salt=3), CrossFit(7), CrossFit(200_003), HoldOut(0.3), InSample()]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def summarised(kind, split, engine_name, monkeypatch, columns, **options):
     monkeypatch.setattr("trueup._kernels._WORTH_COMPILING", 0)
     monkeypatch.setenv("TRUEUP_ENGINE", engine_name)
     summary = kind(split)
-    for part in (slice(0, 40_001), slice(40_001, None)):
+    for part in (slice(0, 80_001), slice(80_001, None)):
         given = {name: values[part] for name, values in columns.items()}
         summary.update(**given, **options)
     return summary.compute()
@@ -89,12 +89,12 @@ def test_results_are_those_of_the_general_path(kind, split, weighted, form, rows
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("y_true", 2.0, "y_true must be 0 or 1; got 2.0 at index 60000"),
-        ("y_true", np.nan, "y_true must be finite; got nan at index 60000"),
-        ("y_pred", 1.5, r"y_pred must be in \[0, 1\]; got 1.5 at index 60000"),
-        ("y_pred", np.nan, "y_pred must be finite; got nan at index 60000"),
-        ("sample_weight", -1.0, "sample_weight must not be negative; got -1.0 at index 60000"),
-        ("sample_weight", np.inf, "sample_weight must be finite; got inf at index 60000"),
+        ("y_true", 2.0, "y_true must be 0 or 1; got 2.0 at index 120000"),
+        ("y_true", np.nan, "y_true must be finite; got nan at index 120000"),
+        ("y_pred", 1.5, r"y_pred must be in \[0, 1\]; got 1.5 at index 120000"),
+        ("y_pred", np.nan, "y_pred must be finite; got nan at index 120000"),
+        ("sample_weight", -1.0, "sample_weight must not be negative; got -1.0 at index 120000"),
+        ("sample_weight", np.inf, "sample_weight must be finite; got inf at index 120000"),
     ],
 )
 def test_bad_rows_are_refused_by_their_index(name, value, message, rows, monkeypatch):
@@ -102,7 +102,7 @@ def test_bad_rows_are_refused_by_their_index(name, value, message, rows, monkeyp
     label, logit, weight, _ = rows
     columns = {"y_true": label, "y_pred": expit(logit), "sample_weight": weight}
     columns[name] = columns[name].copy()
-    columns[name][60_000] = value
+    columns[name][120_000] = value
     summary = LogLossSummary()
     with pytest.raises(InvalidInputError, match=message):
         summary.update(**columns)

@@ -39,6 +39,29 @@ def test_parts_merge_to_the_field_calibration_of_all_rows(make, weighted, draw, 
     assert got.floor == pytest.approx(expected.floor, rel=0.1 if weight is not None else 0.002)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scale", ["y_pred", "y_logit"])
+def test_one_pass_sums_up_fields_as_the_general_path_does(scale, weighted, draw, rng, monkeypatch):
+    monkeypatch.setattr("trueup._kernels._WORTH_COMPILING", 0)
+    y_true, logit, weight = draw(5_000)
+    logit[4_000] = 60.0  # beyond the grid: the rows around it take the general path
+    code = rng.integers(0, 40, 5_000) * 3
+    columns = {scale: logit if scale == "y_logit" else expit(np.minimum(logit, 30.0))}
+    columns |= {"sample_weight": weight} if weighted else {}
+    fields = {"site": code, "name": code.astype(str)}
+    found = {}
+    for engine in ("numba", "numpy"):
+        monkeypatch.setenv("TRUEUP_ENGINE", engine)
+        summary, field = LogLossSummary(), FieldSummary("site")
+        summary.update(y_true, **columns, fields=fields)
+        field.update(y_true, expit(logit), code)
+        found[engine] = [*summary.compute().fields.values(), field.compute()]
+    for ours, general in zip(found["numba"], found["numpy"], strict=True):
+        assert ours.n_levels == general.n_levels
+        for name in ("ece", "rce", "floor"):
+            assert getattr(ours, name) == pytest.approx(getattr(general, name), abs=1e-13)
+
+
 def test_missing_is_a_level_apart_from_the_empty_string(draw):
     y_true, logit, _ = draw(4)
     summary = FieldSummary("site")
