@@ -219,7 +219,7 @@ def expected_calibration_error(
     n_bins : int, default 15
         Number of bins of [0, 1], each open below and closed above.
     strategy : {"uniform", "quantile"}
-        Bins of equal width, or of equal numbers of rows.
+        Bins of equal width, or of equal numbers of rows, whatever their weights.
     sample_weight : array-like of shape (n,), optional
         Weights.
 
