@@ -89,7 +89,12 @@ def init(model_uri: str, reference: str, all_missing: bool, **options: Any) -> N
 @click.option("--json", "as_json", is_flag=True, help="Print each estimate as a line of JSON.")
 @_monitored
 def run(model_uri: str, batch: str, as_json: bool, **how: Any) -> None:
-    """Estimate the error on a batch and log it; exit 3 if one is not to be trusted."""
+    """Estimate the error on a batch and log it.
+
+    An alias, models:/NAME@champion, stands for its version.
+
+    Exit code: 0 fine, 2 bad input, 3 an estimate is not to be trusted.
+    """
     found = _estimates(model_uri, batch, **how)
     for name, estimate in found:
         values = estimate.to_dict()

@@ -30,7 +30,8 @@ class _DefaultsToRun(click.Group):
 def tune() -> None:
     """Tune hyper-parameters on the calibrated metric, over seeds.
 
-    "trueup tune script.py:train --space space.yaml" runs a study.
+    "trueup tune script.py:train --space space.yaml" runs a study; "trueup tune run --help" lists
+    its options.
 
     "trueup tune report" shows one.
     """

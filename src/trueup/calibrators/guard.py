@@ -224,13 +224,13 @@ def _changes(rows: Rows, checked: NDArray[np.bool_], first: Calibrator) -> tuple
 
 def _verdict(high: float, field: Change, has_fields: bool) -> tuple[bool, str]:
     if high >= 0.0:
-        return False, f"not kept: the bound of the log loss change is {high:.3g}, not below 0"
+        return False, f"not kept: the upper bound of the log loss change is {high:.3g}, not below 0"
     if has_fields and field.value >= field.standard_error:
         return False, (
             f"not kept: the field error rises by {field.value:.3g}, "
             f"one standard error is {field.standard_error:.3g}"
         )
-    return True, f"kept: the bound of the log loss change is {high:.3g}"
+    return True, f"kept: the upper bound of the log loss change is {high:.3g}, below 0"
 
 
 def _predict(calibrator: Calibrator, p: FloatArray, fields: FieldArrays) -> FloatArray:

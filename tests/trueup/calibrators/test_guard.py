@@ -42,7 +42,7 @@ def test_without_gain_predictions_pass_unchanged():
     guarded = Guarded(HistogramCalibrator()).fit(p, y, fields=fields)
     assert not guarded.decision_.kept
     assert guarded.calibrator_ is None
-    assert guarded.decision_.reason.startswith("not kept: the bound of the log loss change")
+    assert guarded.decision_.reason.startswith("not kept: the upper bound of the log loss change")
     np.testing.assert_array_equal(guarded.predict_proba(p, fields=fields)[:, 1], p)
 
 
