@@ -66,7 +66,8 @@ def compare(context: click.Context, /, **options: Any) -> None:
     logged = _logged_comparison(options)
     outcome = gate_outcome(logged.comparison, options["gate"])
     names = options["candidate_name"], options["baseline_name"]
-    click.echo(_json(logged, names, outcome) if options["as_json"] else _text(logged, names))
+    gate = f"gate {options['gate']}: {outcome}"
+    click.echo(_json(logged, names, outcome) if options["as_json"] else _text(logged, names, gate))
     context.exit(EXIT_CODES[outcome])
 
 
@@ -124,8 +125,9 @@ _PASSED_ON = (
 )
 
 
-def _text(logged: LoggedComparison, names: tuple[str, str]) -> str:
-    lines = [logged.comparison.sentence(*names), logged.note, f"logged to run {logged.run_id}"]
+def _text(logged: LoggedComparison, names: tuple[str, str], gate: str) -> str:
+    sentence = logged.comparison.sentence(*names)
+    lines = [sentence, logged.note, gate, f"logged to run {logged.run_id}"]
     return "\n".join(line for line in lines if line)
 
 

@@ -51,8 +51,9 @@ def test_better_candidate_passes_with_a_line_that_a_person_understands(run):
     result = run("deep", "mlp", "--candidate-name", "DeepFM", "--baseline-name", "MLP")
     assert result.exit_code == 0
     expected = compare_values(VALUES["deep"], VALUES["mlp"]).sentence("DeepFM", "MLP")
-    sentence, logged = result.stdout.splitlines()
+    sentence, gate, logged = result.stdout.splitlines()
     assert sentence == expected
+    assert gate == "gate better: passed"
     assert len(logged.removeprefix("logged to run ")) == 32
     assert "DeepFM beats MLP in 100% of 10 pairs" in result.stdout
 
@@ -70,7 +71,9 @@ def test_undecided_candidate_exits_with_three_and_says_what_is_missing(run):
 
 def test_equal_candidate_is_not_worse_by_a_margin(run):
     assert run("twin", "mlp").exit_code == 3
-    assert run("twin", "mlp", "--gate", "not-worse", "--min-effect", "0.01").exit_code == 0
+    result = run("twin", "mlp", "--gate", "not-worse", "--min-effect", "0.01")
+    assert result.exit_code == 0
+    assert "gate not-worse: passed" in result.stdout
 
 
 def test_json_is_one_object(run, uri):
