@@ -25,6 +25,7 @@ from trueup.summaries import LossSummary, summary_type
 
 _DEFAULT_SPLIT = CrossFit()
 _LONG = 20_000  # up to here rows cost little more one by one, and give the bias to 1e-12
+_LONG_GROUP = 1_000  # rows of a group from which its bins cost less than they
 
 
 def evaluate(
@@ -211,13 +212,13 @@ def _summary_for(
     if kind is None or not kind.is_as_good_as_rows or split.n_groups is None:
         return None
     by_id = times is None or kernel_rule(split) is not None  # summaries know no times
-    suits = by_id and _is_long(y_true) and _is_one_column(prediction)
+    suits = by_id and _is_long(y_true, split.n_groups) and _is_one_column(prediction)
     return kind(split) if suits else None
 
 
-def _is_long(y_true: Any) -> bool:
+def _is_long(y_true: Any, n_groups: int) -> bool:
     """Tell whether a summary costs less than passes over all rows; memory is bounded by it too."""
-    return hasattr(y_true, "__len__") and len(y_true) > _LONG
+    return hasattr(y_true, "__len__") and len(y_true) > max(_LONG, _LONG_GROUP * n_groups)
 
 
 def _identities(rows: Rows, split: Split) -> UInt64Array:

@@ -139,7 +139,9 @@ def _datetimes(array: NDArray[Any]) -> NDArray[Any]:
     """Turn dates and datetimes into datetime64; those of a time zone by their own clock."""
     if array.dtype.kind != "O" or not all(isinstance(time, date) for time in array):
         return array
-    return np.array([_without_zone(time) for time in array], dtype="datetime64[us]")
+    are_days = not any(isinstance(time, datetime) for time in array)
+    unit = "D" if are_days else "us"
+    return np.array([_without_zone(time) for time in array], dtype=f"datetime64[{unit}]")
 
 
 def _without_zone(time: date) -> Any:

@@ -173,7 +173,8 @@ class Rolling(Split):
         Length of a period in units of ``times``, counted from the earliest time, or calendar months
         (``times`` must then be datetimes). The first period is not scored. A period without rows is
         passed over: the bias comes from the latest earlier period that has rows. Datetimes count in
-        the unit of their dtype: a week is 7 where ``times`` are ``datetime64[D]``.
+        the unit of their dtype: a week is 7 where ``times`` are ``datetime64[D]`` or Python's
+        dates; Python's datetimes, and those of a time zone, count in microseconds.
     """
 
     period: float | Literal["month"]

@@ -87,6 +87,14 @@ def test_rolling_takes_dates_and_the_clock_of_a_time_zone():
     assert of_evenings.calibrated == plain.calibrated
 
 
+def test_rolling_counts_dates_in_days():
+    days = np.repeat(np.datetime64("2013-01-01") + np.arange(28), 10)
+    y, p = np.arange(280) % 2, np.linspace(0.2, 0.8, 280)
+    by_week = evaluate(y, p, split=Rolling(7), times=days)
+    assert len(by_week.fold_bias_terms) == 3
+    assert evaluate(y, p, split=Rolling(7), times=days.tolist()) == by_week
+
+
 def test_a_missing_time_is_named_in_a_time_zone_too():
     times = pd.Series(pd.to_datetime(["2013-01-31", None, "2013-02-01"])).dt.tz_localize("UTC")
     with pytest.raises(InvalidInputError, match="times must not be missing; got NaT at index 1"):
