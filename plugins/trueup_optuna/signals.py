@@ -42,7 +42,7 @@ def _hear(number: int, frame: FrameType | None) -> None:
         if _GATE.waiting is None:
             _GATE.waiting, _GATE.since = number, now
         return
-    _GATE.shut = True  # what the handler raises is cleaned up after without another interrupt
+    _GATE.shut = _GATE.installed  # what the handler raises is cleaned up after undisturbed
     _GATE.before[number](number, frame)
     _GATE.shut = was_shut
 
@@ -60,10 +60,12 @@ def hold_signals() -> Iterator[None]:
             _install()
         yield
     finally:
-        if outermost:
-            _uninstall()
-        _GATE.shut = False
-        _deliver()
+        try:
+            if outermost:
+                _uninstall()
+        finally:
+            _GATE.shut = False
+            _deliver()
 
 
 @contextmanager
@@ -90,10 +92,10 @@ def _install() -> None:
 
 
 def _uninstall() -> None:
+    _GATE.installed = False  # `before` stays: a handler left by a training may still call `_hear`
     for number, handler in _GATE.before.items():
         if signal.getsignal(number) is _hear:  # a handler may have replaced itself
             signal.signal(number, handler)
-    _GATE.before, _GATE.installed = {}, False
 
 
 def _deliver() -> None:

@@ -167,3 +167,16 @@ with hold_signals():
 def test_a_signal_without_a_handler_ends_the_program_as_ever():
     run = subprocess.run([sys.executable, "-c", TERMINATED], capture_output=True, timeout=60)
     assert (run.returncode, run.stdout) == (-signal.SIGTERM, b"")
+
+
+def test_a_handler_that_a_training_leaves_behind_still_interrupts():
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with hold_signals(), hear_signals():
+            inner = signal.getsignal(signal.SIGINT)
+            signal.signal(signal.SIGINT, lambda number, frame: inner(number, frame))
+        for _ in range(2):
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
