@@ -350,6 +350,8 @@ def report(n: int, n_memory: int, n_file: int) -> str:
         [
             "# Speed and memory",
             "",
+            "`python benchmarks/speed.py`",
+            "",
             first,
             "",
             f"{n:,} rows in float64, one thread, minima over {REPETITIONS} alternating runs in "

@@ -14,8 +14,9 @@ REQUIRED = os.environ.get("TRUEUP_REQUIRE_SERVICES") == "1"
 
 NEEDS_SPARK = [
     pytest.mark.services,
-    # Where services are required, a test without Java has to fail.
-    pytest.mark.skipif(not HAS_JAVA and not REQUIRED, reason="Spark needs Java, which is missing"),
+    pytest.mark.skipif(  # where services are required, a test without Java has to fail
+        not HAS_JAVA and not REQUIRED, reason="Spark needs Java, which is missing"
+    ),
     # Spark's own Python code warns about itself: sockets closed by the collector, pandas options.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:pyspark"),

@@ -18,15 +18,11 @@ from typing import Any
 import mlflow
 from mlflow.entities import Param, RunStatus
 from mlflow.exceptions import ExecutionException
+from mlflow.projects import utils as project_utils
 from mlflow.projects.backend.abstract_backend import AbstractBackend
 from mlflow.projects.submitted_run import SubmittedRun
 from mlflow.projects.utils import (
-    PROJECT_BUILD_IMAGE,
-    PROJECT_DOCKER_ARGS,
-    PROJECT_DOCKER_AUTH,
     PROJECT_ENV_MANAGER,
-    PROJECT_STORAGE_DIR,
-    PROJECT_SYNCHRONOUS,
     fetch_and_validate_project,
     get_or_create_run,
     get_run_env_vars,
@@ -44,13 +40,8 @@ from trueup_mlflow.seeds import log_seed_summary
 SEED_PARAMETER = "seed"
 _POLL = 0.5  # seconds
 _CONFIG_KEYS = {"seeds", "workers"}
-_KEYS_OF_MLFLOW = {  # which `mlflow run` puts into the same dictionary
-    PROJECT_BUILD_IMAGE,
-    PROJECT_DOCKER_ARGS,
-    PROJECT_DOCKER_AUTH,
-    PROJECT_ENV_MANAGER,
-    PROJECT_STORAGE_DIR,
-    PROJECT_SYNCHRONOUS,
+_KEYS_OF_MLFLOW = {  # which `mlflow run` puts into the same dictionary, in later versions too
+    key for name, key in vars(project_utils).items() if name.startswith("PROJECT_")
 }
 _EXPERIMENT_NAME = "MLFLOW_EXPERIMENT_NAME"  # mlflow run refuses it beside the id
 _FINISHED = str(RunStatus.to_string(RunStatus.FINISHED))

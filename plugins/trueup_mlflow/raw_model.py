@@ -14,6 +14,5 @@ def raw_model(model: Any) -> Any:
         return None
     try:
         return get_raw_model()
-    # A flavour without one; one whose wrapper refuses, or looks for what its model does not have.
-    except (NotImplementedError, MlflowException, AttributeError):
+    except (NotImplementedError, MlflowException, AttributeError):  # how a flavour says it has none
         return None

@@ -60,8 +60,9 @@ def test_a_line_that_a_dying_writer_left_torn_is_dropped(tmp_path):
     assert study.user_attrs == again.user_attrs == {"before": 1, "after": 2}
 
 
-# On Windows, which can't fork, the storage is Optuna's own.
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.skipif(  # on Windows, which can't fork, the storage is Optuna's own
+    not hasattr(os, "fork"), reason="no fork on this system"
+)
 def test_a_forked_process_is_another_worker(tmp_path):
     """With one name for both, what is refused to the child would be raised in the parent."""
     path = tmp_path / "study.journal"
