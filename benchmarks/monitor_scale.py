@@ -25,8 +25,8 @@ from mlflow.entities import Metric, Param, RunTag
 from sklearn.linear_model import LinearRegression
 
 from trueup_mlflow import monitor
-from trueup_mlflow.items import ROLE_TAG
-from trueup_mlflow.monitor_items import (
+from trueup_mlflow.write.items import ROLE_TAG
+from trueup_mlflow.write.monitor_items import (
     BATCH_TAG,
     CLAIM_PARAM,
     ESTIMATED,

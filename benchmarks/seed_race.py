@@ -27,8 +27,8 @@ from seed_race_rules import (
     wilcoxon_pruner,
 )
 
+from trueup.decide.race import RaceRule, Variance
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals, select_best
-from trueup_optuna.race import RaceRule, Variance
 
 FloatArray = NDArray[np.float64]
 

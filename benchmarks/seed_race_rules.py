@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.decide.noise import seed_noise
+from trueup.decide.race import RaceRule
 from trueup_optuna.allocation import next_training
-from trueup_optuna.noise import seed_noise
-from trueup_optuna.race import RaceRule
-from trueup_optuna.standings import prefix_means
+from trueup_optuna.ranking import prefix_means
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

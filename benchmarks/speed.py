@@ -218,7 +218,7 @@ def peak():
 
 MEMORY = """
 import numpy as np
-import trueup, trueup.calibrated, trueup._kernels.numba_engine
+import trueup, trueup.evaluation.evaluate, trueup._kernels.numba_engine
 n = {n}
 rng = np.random.default_rng(0)
 p = rng.random(n)

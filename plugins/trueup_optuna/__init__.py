@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from trueup_optuna.objective import SeedObjective as SeedObjective
     from trueup_optuna.pruner import SeedRacePruner as SeedRacePruner
     from trueup_optuna.race_table import RaceTable as RaceTable
-    from trueup_optuna.reporting import StudyReport as StudyReport
-    from trueup_optuna.reporting import report_study as report_study
     from trueup_optuna.seeds import SeedList as SeedList
     from trueup_optuna.selection import BestConfig as BestConfig
     from trueup_optuna.selection import select_best as select_best
     from trueup_optuna.self_tuning import SelfTuningLearner as SelfTuningLearner
+    from trueup_optuna.study_report import StudyReport as StudyReport
+    from trueup_optuna.study_report import report_study as report_study
 
 _HOME = {
     "BestConfig": "trueup_optuna.selection",
@@ -33,12 +33,12 @@ _HOME = {
     "SeedObjective": "trueup_optuna.objective",
     "SeedRacePruner": "trueup_optuna.pruner",
     "SelfTuningLearner": "trueup_optuna.self_tuning",
-    "StudyReport": "trueup_optuna.reporting",
+    "StudyReport": "trueup_optuna.study_report",
     "confirm": "trueup_optuna.confirmation",
     "finals": "trueup_optuna.final_race",
     "open_journal": "trueup_optuna.journal",
     "recover_stale": "trueup_optuna.heartbeat",
-    "report_study": "trueup_optuna.reporting",
+    "report_study": "trueup_optuna.study_report",
     "select_best": "trueup_optuna.selection",
 }
 

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from optuna.trial import FixedTrial, FrozenTrial, TrialState, create_trial
 from scipy import stats
 
+from trueup.arguments import is_real, whole_number
 from trueup.comparison import paired_win_rate
 from trueup.errors import InvalidInputError
 from trueup.losses import Loss
 from trueup.splits import Split
-from trueup_optuna.arguments import is_real, whole_number
-from trueup_optuna.facts import seeds_of, sign, single_objective
-from trueup_optuna.records import SeedRecord
+from trueup_optuna.ranking import RECORD, SEED_INDEX, Standings, standings
 from trueup_optuna.scoring import RowCheck, SeedScorer, Train, scorer_of
-from trueup_optuna.standings import RECORD, SEED_INDEX, Standings, standings
+from trueup_optuna.study_state import seeds_of, sign, single_objective
+from trueup_optuna.trial_state import SeedRecord
 
 FloatArray = NDArray[np.float64]
 Against = Mapping[str, Any] | FrozenTrial | int

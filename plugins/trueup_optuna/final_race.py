@@ -19,21 +19,17 @@ import optuna
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FixedTrial, FrozenTrial, TrialState, create_trial
 
+from trueup.arguments import whole_number
 from trueup.errors import InvalidInputError
 from trueup.losses import Loss
 from trueup.splits import Split
 from trueup_optuna.allocation import next_training
-from trueup_optuna.arguments import whole_number
-from trueup_optuna.facts import rule_of, seeds_of, single_objective
 from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, check_liveness, fail_stale
 from trueup_optuna.race_table import RaceRow as RaceRow
 from trueup_optuna.race_table import RaceTable, claim_of
 from trueup_optuna.race_table import count_finals as count_finals
 from trueup_optuna.race_table import race_table as race_table
-from trueup_optuna.records import BEAT, SeedRecord
-from trueup_optuna.scoring import RowCheck, SeedScorer, Train, scorer_of
-from trueup_optuna.signals import hold_signals
-from trueup_optuna.standings import (
+from trueup_optuna.ranking import (
     CONFIG,
     OUT,
     RECORD,
@@ -41,6 +37,10 @@ from trueup_optuna.standings import (
     Standings,
     standings,
 )
+from trueup_optuna.scoring import RowCheck, SeedScorer, Train, scorer_of
+from trueup_optuna.signals import hold_signals
+from trueup_optuna.study_state import rule_of, seeds_of, single_objective
+from trueup_optuna.trial_state import BEAT, SeedRecord
 
 _POLL = 0.2
 

@@ -20,10 +20,10 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import BaseStorage, InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from trueup.arguments import is_real
 from trueup.errors import InvalidInputError
-from trueup_optuna.arguments import is_real
-from trueup_optuna.records import BEAT, RETRY_OF, STATUS, root_number
 from trueup_optuna.signals import hold_signals
+from trueup_optuna.trial_state import BEAT, RETRY_OF, STATUS, root_number
 
 INTERVAL = 30.0
 """Seconds between two beats of a running trial."""

@@ -13,20 +13,11 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
+from trueup.arguments import whole_number
 from trueup.errors import InvalidInputError, StateMismatchError, TrueupWarning
 from trueup.losses import Loss
 from trueup.splits import CrossFit, Split
-from trueup_optuna.arguments import whole_number
 from trueup_optuna.epochs import EpochTrial, epoch_study
-from trueup_optuna.facts import (
-    RULE,
-    SEEDS,
-    PinnedStudies,
-    check_direction,
-    pin,
-    seeds_fact,
-    single_objective,
-)
 from trueup_optuna.heartbeat import (
     GRACE,
     INTERVAL,
@@ -36,10 +27,19 @@ from trueup_optuna.heartbeat import (
     recover_stale,
 )
 from trueup_optuna.pruner import SeedRacePruner
-from trueup_optuna.records import STATUS, STOPPED_IN_EPOCH, SeedRecord, seed_key, seed_records
 from trueup_optuna.scoring import RowCheck, SeedScorer, Train
 from trueup_optuna.seeds import SeedList
 from trueup_optuna.signals import hold_signals
+from trueup_optuna.study_state import (
+    RULE,
+    SEEDS,
+    PinnedStudies,
+    check_direction,
+    pin,
+    seeds_fact,
+    single_objective,
+)
+from trueup_optuna.trial_state import STATUS, STOPPED_IN_EPOCH, SeedRecord, seed_key, seed_records
 
 _STARTUP_TRIALS = 5
 

@@ -13,10 +13,18 @@ from numpy.typing import NDArray
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState
 
+from trueup.decide.race import RaceRule, Variance
 from trueup.errors import InvalidInputError, TrueupWarning
-from trueup_optuna.facts import REPORTS, RULE, PinnedStudies, pin, rule_fact, sign, single_objective
-from trueup_optuna.race import RaceRule, Variance
-from trueup_optuna.records import (
+from trueup_optuna.study_state import (
+    REPORTS,
+    RULE,
+    PinnedStudies,
+    pin,
+    rule_fact,
+    sign,
+    single_objective,
+)
+from trueup_optuna.trial_state import (
     BY,
     ELIMINATED,
     LOG_E,

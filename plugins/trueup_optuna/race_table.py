@@ -9,8 +9,8 @@ import numpy as np
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from trueup_optuna.records import SeedRecord
-from trueup_optuna.standings import CONFIG, SEED_INDEX, Standings, companion, standings
+from trueup_optuna.ranking import CONFIG, SEED_INDEX, Standings, companion, standings
+from trueup_optuna.trial_state import SeedRecord
 
 
 @dataclass(frozen=True)

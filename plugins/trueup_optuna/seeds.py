@@ -6,8 +6,8 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from trueup.arguments import whole_number
 from trueup.errors import InvalidInputError
-from trueup_optuna.arguments import whole_number
 
 
 @dataclass(frozen=True)

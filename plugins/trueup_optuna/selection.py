@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import optuna
 from optuna.trial import FrozenTrial
 
-from trueup_optuna.facts import single_objective
-from trueup_optuna.standings import standings
+from trueup_optuna.ranking import standings
+from trueup_optuna.study_state import single_objective
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from trueup.arrow import array_of_column, levels_of_column
 from trueup.errors import InvalidInputError
-from trueup.evaluation import Evaluation
+from trueup.read.arrow import array_of_column, levels_of_column
+from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, HoldOut, Split
 from trueup.summaries import from_bytes, summary_of
 

@@ -10,25 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trueup import errors as errors
-    from trueup.bias_cost import BiasCostInterval as BiasCostInterval
-    from trueup.bias_cost import BiasTest as BiasTest
-    from trueup.bias_cost import bias_cost_interval as bias_cost_interval
-    from trueup.bias_cost import bias_test as bias_test
-    from trueup.calibrated import calibrated_brier_score as calibrated_brier_score
-    from trueup.calibrated import calibrated_log_loss as calibrated_log_loss
-    from trueup.calibrated import calibrated_mean_squared_error as calibrated_mean_squared_error
-    from trueup.calibrated import calibrated_poisson_deviance as calibrated_poisson_deviance
-    from trueup.calibrated import evaluate as evaluate
-    from trueup.evaluation import Evaluation as Evaluation
-    from trueup.evaluation import require_same_rows as require_same_rows
-    from trueup.field_cells import combine_fields as combine_fields
-    from trueup.field_worst import FieldCells as FieldCells
-    from trueup.fields import FieldCalibration as FieldCalibration
-    from trueup.fields import expected_calibration_error as expected_calibration_error
-    from trueup.fields import field_calibration as field_calibration
-    from trueup.fields import field_calibration_error as field_calibration_error
-    from trueup.files import evaluate_files as evaluate_files
+    from trueup.evaluation.bias_cost import BiasCostInterval as BiasCostInterval
+    from trueup.evaluation.bias_cost import BiasTest as BiasTest
+    from trueup.evaluation.bias_cost import bias_cost_interval as bias_cost_interval
+    from trueup.evaluation.bias_cost import bias_test as bias_test
+    from trueup.evaluation.evaluate import calibrated_brier_score as calibrated_brier_score
+    from trueup.evaluation.evaluate import calibrated_log_loss as calibrated_log_loss
+    from trueup.evaluation.evaluate import (
+        calibrated_mean_squared_error as calibrated_mean_squared_error,
+    )
+    from trueup.evaluation.evaluate import (
+        calibrated_poisson_deviance as calibrated_poisson_deviance,
+    )
+    from trueup.evaluation.evaluate import evaluate as evaluate
+    from trueup.evaluation.files import evaluate_files as evaluate_files
+    from trueup.fields.cells import combine_fields as combine_fields
+    from trueup.fields.measure import FieldCalibration as FieldCalibration
+    from trueup.fields.measure import expected_calibration_error as expected_calibration_error
+    from trueup.fields.measure import field_calibration as field_calibration
+    from trueup.fields.measure import field_calibration_error as field_calibration_error
+    from trueup.fields.worst import FieldCells as FieldCells
     from trueup.losses import Loss as Loss
+    from trueup.scoring.result import Evaluation as Evaluation
+    from trueup.scoring.result import require_same_rows as require_same_rows
     from trueup.splits import CrossFit as CrossFit
     from trueup.splits import HoldOut as HoldOut
     from trueup.splits import InSample as InSample
@@ -38,19 +42,19 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _NAMES_OF = {
-    "bias_cost": ("BiasCostInterval", "BiasTest", "bias_cost_interval", "bias_test"),
-    "calibrated": (
+    "evaluation.bias_cost": ("BiasCostInterval", "BiasTest", "bias_cost_interval", "bias_test"),
+    "evaluation.evaluate": (
         "calibrated_brier_score",
         "calibrated_log_loss",
         "calibrated_mean_squared_error",
         "calibrated_poisson_deviance",
         "evaluate",
     ),
-    "evaluation": ("Evaluation", "require_same_rows"),
-    "files": ("evaluate_files",),
-    "field_cells": ("combine_fields",),
-    "field_worst": ("FieldCells",),
-    "fields": (
+    "scoring.result": ("Evaluation", "require_same_rows"),
+    "evaluation.files": ("evaluate_files",),
+    "fields.cells": ("combine_fields",),
+    "fields.worst": ("FieldCells",),
+    "fields.measure": (
         "FieldCalibration",
         "expected_calibration_error",
         "field_calibration",

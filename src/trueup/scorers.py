@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trueup.calibrated import evaluate
+from trueup.evaluation.evaluate import evaluate
 from trueup.losses import Loss, get_loss
 from trueup.splits import CrossFit, Split
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from trueup import CrossFit, Rolling, evaluate
-from trueup.checks import check_split
+from trueup.testing import check_split
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
 MODULES = ("data", "model", "tables", "reading", "report", "figure")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from trueup.comparison import compare
-from trueup.comparison.seeds_needed import seeds_to_verdict
+from trueup.decide.seeds_needed import seeds_to_verdict
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "comparison_simulations.py"
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from trueup import field_calibration
-from trueup.field_cells import Cells, Levels
-from trueup.field_distribution import mean_absolute_deviation
+from trueup.fields.cells import Cells, Levels
+from trueup.fields.distribution import mean_absolute_deviation
 
 
 @pytest.mark.parametrize("rate", [0.001, 0.2, 0.5])

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from trueup_optuna.evidence import log_evidence_known_variance, log_evidence_student
-from trueup_optuna.noise import seed_noise
-from trueup_optuna.race import RaceRule
+from trueup.decide.evidence import log_evidence_known_variance, log_evidence_student
+from trueup.decide.noise import seed_noise
+from trueup.decide.race import RaceRule
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 ALPHA = 0.05

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trueup.field_cells import Cells, Levels
+from trueup.fields.cells import Cells, Levels
 
 
 def cells_of(codes, y_true, y_proba, weight=None):

@@ -18,7 +18,9 @@ def called_from(name, function):
     return partial(namespace["call"], function)
 
 
-@pytest.mark.parametrize("name", ["trueup.calibrated", "trueup_mlflow.writer", "mlflow.client"])
+@pytest.mark.parametrize(
+    "name", ["trueup.evaluation.evaluate", "trueup_mlflow.write.writer", "mlflow.client"]
+)
 def test_warning_points_out_of_trueup_and_its_hosts(name):
     pass_over("mlflow")
     call = called_from(name, called_from("sklearn.metrics._classification", warn_user))

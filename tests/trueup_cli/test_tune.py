@@ -14,7 +14,7 @@ from trueup_cli.tune_run import TunePlan, plan_sampler
 from trueup_cli.tune_space import load_space, suggest
 from trueup_cli.tune_storage import load_study
 from trueup_optuna import open_journal
-from trueup_optuna.records import seed_records
+from trueup_optuna.trial_state import seed_records
 
 
 def test_a_study_runs_to_the_confirmed_value(folder):

@@ -15,7 +15,7 @@ from tests.trueup_cli.tune_script import SCRIPT, arguments, invoke, waits_for_no
 from trueup.errors import InvalidInputError
 from trueup_cli.interrupts import interruptible
 from trueup_cli.tune_storage import load_study
-from trueup_optuna.records import root_number, seed_records
+from trueup_optuna.trial_state import root_number, seed_records
 
 COMMAND = """
 import signal

@@ -26,7 +26,8 @@ from trueup_optuna import (
     recover_stale,
 )
 from trueup_optuna.heartbeat import _queue_again, fail_stale
-from trueup_optuna.records import (
+from trueup_optuna.ranking import CONFIG, SEED_INDEX, standings
+from trueup_optuna.trial_state import (
     BEAT,
     RETRY_OF,
     SeedRecord,
@@ -35,7 +36,6 @@ from trueup_optuna.records import (
     seed_key,
     seed_records,
 )
-from trueup_optuna.standings import CONFIG, SEED_INDEX, standings
 
 WORKER = Path(__file__).with_name("crash_worker.py")
 

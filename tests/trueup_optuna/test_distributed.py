@@ -12,7 +12,7 @@ from optuna.storages import RDBStorage
 from tests.trueup_optuna.training import result, train
 
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals, select_best
-from trueup_optuna.records import seed_records
+from trueup_optuna.trial_state import seed_records
 
 
 def run_study(storage, name):

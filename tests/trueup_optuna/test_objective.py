@@ -9,7 +9,7 @@ from tests.trueup_optuna.training import result, train, train_classifier, train_
 from trueup import CrossFit, HoldOut, InSample, evaluate
 from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
-from trueup_optuna.records import STATUS, STOPPED_IN_EPOCH, seed_records
+from trueup_optuna.trial_state import STATUS, STOPPED_IN_EPOCH, seed_records
 
 
 def objective_of(train=train, **arguments):

@@ -17,7 +17,7 @@ pytestmark = NEEDS_SPARK
 @pytest.fixture(autouse=True)
 def evaluate_by_rows(monkeypatch):
     """Let ``evaluate`` go over all rows: it is the yardstick here."""
-    monkeypatch.setattr("trueup.calibrated._LONG", 10**9)
+    monkeypatch.setattr("trueup.evaluation.evaluate._LONG", 10**9)
 
 
 @pytest.fixture(scope="module")

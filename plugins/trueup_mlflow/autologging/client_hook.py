@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from trueup_mlflow.autologging.twins import Additions, TwinMaker
-from trueup_mlflow.failures import describe, warn
+from trueup_mlflow.autologging.calibrated_metrics import Additions, TwinMaker
+from trueup_mlflow.write.failures import describe, warn
 
 _NOTHING = "nothing was added to a logged metric"
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from trueup import Evaluation, Split
 from trueup_mlflow.autologging.scored import Scored
-from trueup_mlflow.failures import describe
-from trueup_mlflow.items import LogItems, evaluation_items, skipped_items
+from trueup_mlflow.write.failures import describe
+from trueup_mlflow.write.items import LogItems, evaluation_items, skipped_items
 
 _MAX_NUMBERS = 256
 _MAX_BYTES = 2**28

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from trueup_mlflow.autologging.calibrated_metrics import TwinMaker, TwinOptions
 from trueup_mlflow.autologging.client_hook import hook_client
 from trueup_mlflow.autologging.recent import Match, RecentScores
 from trueup_mlflow.autologging.scored import Scored
 from trueup_mlflow.autologging.sklearn_hook import READERS, hook_module
-from trueup_mlflow.autologging.twins import TwinMaker, TwinOptions
-from trueup_mlflow.failures import describe, warn
+from trueup_mlflow.write.failures import describe, warn
 
 if TYPE_CHECKING:
     from trueup_mlflow.autologging.torch_hook import Loops

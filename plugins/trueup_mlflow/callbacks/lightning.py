@@ -10,8 +10,8 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import MLFlowLogger
 
 from trueup_mlflow.callbacks.reporter import Reporter
-from trueup_mlflow.failures import describe, warn
-from trueup_mlflow.items import calibrated_key, metric_key
+from trueup_mlflow.write.failures import describe, warn
+from trueup_mlflow.write.items import calibrated_key, metric_key
 
 Read = Callable[[Any, Any], Mapping[str, Any]]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueup import Evaluation
-from trueup_mlflow.failures import describe, warn
-from trueup_mlflow.items import metric_key
-from trueup_mlflow.log_evaluation import log_evaluation
-from trueup_mlflow.writer import RunWriter
+from trueup_mlflow.log.log_evaluation import log_evaluation
+from trueup_mlflow.write.failures import describe, warn
+from trueup_mlflow.write.items import metric_key
+from trueup_mlflow.write.writer import RunWriter
 
 
 @dataclass

@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from trueup.calibrators.scores import (
+from trueup.calibrators.probabilities import (
     Columns,
     FloatArray,
     check_columns,

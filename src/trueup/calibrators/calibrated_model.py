@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from trueup.calibrators.base import Calibrator
 from trueup.calibrators.guard import GuardDecision, Guarded
-from trueup.calibrators.scores import Columns, FloatArray
+from trueup.calibrators.probabilities import Columns, FloatArray
 from trueup.errors import InvalidInputError, NotFittedError
 
 

@@ -21,11 +21,11 @@ from trueup.calibrators.levels import chosen_fields, fit_levels
 from trueup.calibrators.neural import NeuralCalibrator
 from trueup.calibrators.paired_change import log_loss_change, row_log_loss
 from trueup.calibrators.platt import PlattCalibrator
-from trueup.calibrators.scores import Columns, FloatArray, check_columns, check_probabilities
+from trueup.calibrators.probabilities import Columns, FloatArray, check_columns, check_probabilities
 from trueup.calibrators.shift import ShiftCalibrator
 from trueup.calibrators.temperature import TemperatureCalibrator
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.fields import field_calibration
+from trueup.fields.measure import field_calibration
 
 
 @dataclass(frozen=True)

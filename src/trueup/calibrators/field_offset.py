@@ -12,7 +12,7 @@ from scipy.special import expit
 from trueup.calibrators.base import Calibrator, FieldArrays
 from trueup.calibrators.levels import UNSEEN, chosen_fields, fit_levels
 from trueup.calibrators.line_plot import LinePlot, fit_line_plot, hats, quantile_knots
-from trueup.calibrators.scores import FloatArray, to_logit
+from trueup.calibrators.probabilities import FloatArray, to_logit
 
 _ROUNDS = 2
 _PASSES = 40

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from trueup.calibrators.base import Calibrator, FieldArrays, Rows
 from trueup.calibrators.levels import fit_levels
 from trueup.calibrators.paired_change import Change, field_error_change, log_loss_change
-from trueup.calibrators.scores import Columns, FloatArray
+from trueup.calibrators.probabilities import Columns, FloatArray
 from trueup.errors import InvalidInputError, UndefinedMetricError
 
 

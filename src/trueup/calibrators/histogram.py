@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrators.base import Calibrator, FieldArrays
-from trueup.calibrators.scores import FloatArray
+from trueup.calibrators.probabilities import FloatArray
 from trueup.errors import InvalidInputError
 
 

@@ -15,7 +15,7 @@ from trueup.calibrators.line_plot import (
     paper_knots,
     quantile_knots,
 )
-from trueup.calibrators.scores import FloatArray, to_logit
+from trueup.calibrators.probabilities import FloatArray, to_logit
 from trueup.errors import InvalidInputError
 
 _DEFAULT_KNOTS = {"quantile": 50, "paper": 100}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueup.calibrators.line_plot import Hats
-from trueup.calibrators.scores import FloatArray
+from trueup.calibrators.probabilities import FloatArray
 from trueup.calibrators.torch_extra import torch
 
 

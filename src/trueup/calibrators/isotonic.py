@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
 from trueup.calibrators.base import Calibrator, FieldArrays
-from trueup.calibrators.scores import FloatArray
+from trueup.calibrators.probabilities import FloatArray
 
 
 class IsotonicCalibrator(Calibrator):

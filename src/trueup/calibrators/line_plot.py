@@ -11,7 +11,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import lsq_linear
 from scipy.special import expit, logit
 
-from trueup.calibrators.scores import FloatArray
+from trueup.calibrators.probabilities import FloatArray
 
 _MAX_STEPS = 50
 _TOLERANCE = 1e-12

@@ -11,7 +11,7 @@ from trueup.calibrators.field_offset import Offsets, fit_in_turns, total_offset
 from trueup.calibrators.levels import UNSEEN, chosen_fields, fit_levels
 from trueup.calibrators.line_plot import LinePlot, hats, quantile_knots
 from trueup.calibrators.network import Training
-from trueup.calibrators.scores import FloatArray, to_logit
+from trueup.calibrators.probabilities import FloatArray, to_logit
 from trueup.calibrators.shared_line_plot import SharedLinePlot, fit_shared_line_plot
 from trueup.errors import InvalidInputError
 

@@ -18,7 +18,7 @@ from trueup.calibrators.network import (
     layer_sizes,
     stacked_rows,
 )
-from trueup.calibrators.scores import FloatArray
+from trueup.calibrators.probabilities import FloatArray
 from trueup.calibrators.shared_line_plot import SharedLinePlot
 from trueup.calibrators.torch_extra import torch
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrators.scores import FloatArray, to_logit
-from trueup.field_cells import Cells, read_levels
-from trueup.field_noise import squared_error, squared_error_slope
+from trueup.calibrators.probabilities import FloatArray, to_logit
+from trueup.fields.cells import Cells, read_levels
+from trueup.fields.noise import squared_error, squared_error_slope
 from trueup.losses import LogLoss, SoftmaxLogLoss
 
 

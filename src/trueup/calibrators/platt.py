@@ -6,9 +6,9 @@ import numpy as np
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from trueup.bias import solve_logit_shift
 from trueup.calibrators.base import Calibrator, FieldArrays
-from trueup.calibrators.scores import FloatArray, to_logit
+from trueup.calibrators.probabilities import FloatArray, to_logit
+from trueup.losses.bias import solve_logit_shift
 
 
 class PlattCalibrator(Calibrator):

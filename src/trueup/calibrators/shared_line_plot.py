@@ -8,9 +8,9 @@ import numpy as np
 from scipy.optimize import Bounds, minimize
 from scipy.special import logsumexp
 
-from trueup.bias import solve_softmax_shift
 from trueup.calibrators.line_plot import LinePlot, hats, quantile_knots
-from trueup.calibrators.scores import FloatArray
+from trueup.calibrators.probabilities import FloatArray
+from trueup.losses.bias import solve_softmax_shift
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, softmax
 
-from trueup.bias import solve_logit_shift, solve_softmax_shift
 from trueup.calibrators.base import Calibrator, FieldArrays
-from trueup.calibrators.scores import FloatArray, to_logit
+from trueup.calibrators.probabilities import FloatArray, to_logit
+from trueup.losses.bias import solve_logit_shift, solve_softmax_shift
 
 
 class ShiftCalibrator(Calibrator):

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, softmax
 
 from trueup.calibrators.base import Calibrator, FieldArrays
-from trueup.calibrators.scores import FloatArray, to_logit
+from trueup.calibrators.probabilities import FloatArray, to_logit
 
 _LIMIT = 1e3
 

@@ -9,9 +9,9 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.utils import indexable
 
-from trueup.columns import column
 from trueup.errors import InvalidInputError
 from trueup.losses import Loss
+from trueup.read.columns import column
 from trueup.resampling.aggregation import Aggregate, Plan, aggregated, check_aggregate
 from trueup.resampling.estimate import GEEstimate
 from trueup.resampling.inducers import Induce, check_inducer, is_classifying, predict_split, train

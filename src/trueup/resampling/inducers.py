@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
 
-from trueup.columns import as_array
 from trueup.errors import InvalidInputError
+from trueup.read.columns import as_array
 from trueup.resampling.bootstrap import IndexArray
 from trueup.resampling.measures import Measure
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from trueup.calibrated import evaluate
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.inputs import read_rows
+from trueup.evaluation.evaluate import evaluate
 from trueup.losses import LOSSES, Loss, get_loss
+from trueup.read.inputs import read_rows
 from trueup.resampling.bootstrap import IndexArray
 from trueup.splits import Split
 

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from trueup._kernels import Engine
 from trueup._kernels.plain import HashRule, PlainRows
-from trueup.columns import as_array, column, read_weight
 from trueup.errors import InvalidInputError
-from trueup.field_cells import Levels
-from trueup.inputs import read_rows, require_fields
+from trueup.fields.cells import Levels
 from trueup.losses import FloatArray, Loss
-from trueup.notices import Notices, Place
-from trueup.row_hash import row_ids
-from trueup.rows import Rows
+from trueup.read.columns import as_array, column, read_weight
+from trueup.read.inputs import read_rows, require_fields
+from trueup.read.notices import Notices, Place
+from trueup.read.row_hash import row_ids
+from trueup.read.rows import Rows
 from trueup.summaries.field import FieldSummary, read_whole_levels
 
 Result = TypeVar("Result")
@@ -109,7 +109,7 @@ def make_batch(
     Raises
     ------
     InvalidInputError
-        As :func:`trueup.inputs.read_rows`.
+        As :func:`trueup.read.inputs.read_rows`.
     """
     given = {name: as_array(values, name) for name, values in columns.items() if values is not None}
     n = len(column(given["y_true"], "y_true"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from trueup.errors import InexactSummaryError
-from trueup.evaluation import Evaluation
 from trueup.losses import FloatArray
-from trueup.magnitude import LARGEST, SMALLEST
+from trueup.losses.scaling import LARGEST, SMALLEST
+from trueup.scoring.result import Evaluation
 from trueup.summaries.points import State
 
 

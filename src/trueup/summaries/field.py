@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from trueup._kernels import engine
-from trueup.columns import column, read_weight
 from trueup.errors import InvalidInputError, StateMismatchError
-from trueup.field_cells import Levels, read_levels
-from trueup.field_distribution import binomial_deviation
-from trueup.labels import read_binary_labels
+from trueup.fields.cells import Levels, read_levels
+from trueup.fields.distribution import binomial_deviation
+from trueup.fields.plain_columns import sums_by_code
 from trueup.losses import FloatArray
-from trueup.plain_columns import sums_by_code
-from trueup.predictions import read_probabilities
+from trueup.read.columns import column, read_weight
+from trueup.read.labels import read_binary_labels
+from trueup.read.predictions import read_probabilities
 from trueup.summaries.exactness import require_total_weight
 
 N_SUMS = 6

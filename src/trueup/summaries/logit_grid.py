@@ -17,7 +17,7 @@ from trueup._kernels import Engine
 from trueup._kernels.grid import LIMIT, N_BINS, ORDER, WIDTH, new_table
 from trueup._kernels.plain import Absorbed, PlainRows
 from trueup.losses import FloatArray
-from trueup.rows import Rows
+from trueup.read.rows import Rows
 from trueup.splits import GroupArray
 from trueup.summaries.points import Arrays, Points, State, concatenate
 

@@ -8,16 +8,16 @@ from typing import Any, ClassVar, Self
 from scipy.special import expit
 
 from trueup._kernels import Engine, engine
-from trueup.columns import check_threads
 from trueup.errors import (
     InvalidInputError,
     StateMismatchError,
     UndefinedMetricError,
 )
-from trueup.evaluation import Evaluation
 from trueup.losses import BrierScore, LogLoss, Loss, PoissonDeviance, SquaredError
-from trueup.notices import Notices
-from trueup.scoring import Sample, score
+from trueup.read.columns import check_threads
+from trueup.read.notices import Notices
+from trueup.scoring.algorithm import Sample, score
+from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Split, kernel_rule
 from trueup.summaries.batch import Batch, make_batch
 from trueup.summaries.exactness import require_exact_biases, require_magnitude

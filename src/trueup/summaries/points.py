@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueup._kernels import Engine
 from trueup._kernels.plain import Absorbed, PlainRows
 from trueup.losses import FloatArray, Loss
-from trueup.rows import Rows
+from trueup.read.rows import Rows
 from trueup.splits import GroupArray
 
 Arrays = dict[str, NDArray[Any]]
@@ -23,7 +23,7 @@ SMALLEST_SUM = 1e-290
 
 @dataclass(frozen=True)
 class Points:
-    """Weighted points; the arguments of the same names of :class:`trueup.scoring.Sample`."""
+    """Weighted points, named as the arguments of :class:`trueup.scoring.algorithm.Sample`."""
 
     y_true: FloatArray
     margin: FloatArray

@@ -14,7 +14,7 @@ import numpy as np
 
 from trueup._kernels import Engine
 from trueup.losses import FloatArray, PoissonDeviance
-from trueup.rows import Rows
+from trueup.read.rows import Rows
 from trueup.splits import GroupArray
 from trueup.summaries.points import SMALLEST_SUM, Arrays, Points, State
 

@@ -10,8 +10,8 @@ import numpy as np
 from trueup._kernels import Engine
 from trueup._kernels.plain import Absorbed
 from trueup.errors import StateMismatchError
-from trueup.row_hash import FINGERPRINT_MODULUS
-from trueup.rows import Rows
+from trueup.read.row_hash import FINGERPRINT_MODULUS
+from trueup.read.rows import Rows
 from trueup.splits import GroupArray
 from trueup.summaries.points import Arrays
 

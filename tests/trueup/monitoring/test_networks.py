@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
+from trueup.monitoring.baselines.two_step import fit_mean
 from trueup.monitoring.networks import StackedMLP, TrainingPlan, as_tensor, seeded, train
 from trueup.monitoring.objectives import squared_error
-from trueup.monitoring.two_step import fit_mean
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from scipy.special import expit
 @pytest.fixture(autouse=True)
 def evaluate_by_rows(monkeypatch):
     """Let ``evaluate`` go over all rows, also where points are its default: it is the yardstick."""
-    monkeypatch.setattr("trueup.calibrated._LONG", 10**9)
+    monkeypatch.setattr("trueup.evaluation.evaluate._LONG", 10**9)
 
 
 @pytest.fixture
 def evaluate_by_points(evaluate_by_rows, monkeypatch):
-    monkeypatch.setattr("trueup.calibrated._LONG", 1_000)
+    monkeypatch.setattr("trueup.evaluation.evaluate._LONG", 1_000)
 
 
 @pytest.fixture

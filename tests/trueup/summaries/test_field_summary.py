@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from trueup import InSample, evaluate
 from trueup.errors import InvalidInputError, StateMismatchError
-from trueup.fields import field_calibration
+from trueup.fields.measure import field_calibration
 from trueup.summaries import FieldSummary, LogLossSummary
 
 LEVELS = {

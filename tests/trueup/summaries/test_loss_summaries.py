@@ -189,8 +189,8 @@ def test_positions_go_on_from_batch_to_batch(draw):
 def test_long_input_is_evaluated_by_points_with_the_result_of_rows(threads, draw, monkeypatch):
     y_true, logit, weight = draw(120_000)
     expected = evaluate(y_true, expit(logit), sample_weight=weight)
-    monkeypatch.setattr("trueup.calibrated._LONG", 1_000)
-    monkeypatch.delattr("trueup.calibrated.read_rows")  # rows are not read as a whole
+    monkeypatch.setattr("trueup.evaluation.evaluate._LONG", 1_000)
+    monkeypatch.delattr("trueup.evaluation.evaluate.read_rows")  # rows are not read as a whole
     got = evaluate(y_true, expit(logit), sample_weight=weight, threads=threads)
     assert_equal_evaluations(got, expected)
 

@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 import trueup
 from trueup import InSample
 from trueup_mlflow import autolog, log_evaluation
-from trueup_mlflow.items import is_own_key
+from trueup_mlflow.write.items import is_own_key
 
 
 def own(metrics):

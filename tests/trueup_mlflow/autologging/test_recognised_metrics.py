@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import brier_score_loss, log_loss, mean_squared_error, root_mean_squared_error
 
 import trueup
-from trueup_mlflow.items import is_own_key
+from trueup_mlflow.write.items import is_own_key
 
 
 def own(metrics):

@@ -13,7 +13,7 @@ from sklearn.metrics import log_loss
 
 import trueup
 from trueup_mlflow import autolog
-from trueup_mlflow.items import is_own_key
+from trueup_mlflow.write.items import is_own_key
 
 with warnings.catch_warnings():  # MLflow warns of models without type hints
     warnings.simplefilter("ignore")

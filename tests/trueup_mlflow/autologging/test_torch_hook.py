@@ -9,7 +9,7 @@ from torch.nn import functional
 
 import trueup
 from trueup_mlflow import autolog
-from trueup_mlflow.items import is_own_key
+from trueup_mlflow.write.items import is_own_key
 
 N = 330  # not a multiple of the batch size
 

@@ -1,0 +1,240 @@
+"""``trueup evaluate``: vanilla and calibrated metric of predictions in files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+import trueup
+from trueup import Evaluation, FieldCalibration
+from trueup.evaluation.files import evaluate_files, resolve
+from trueup.losses import LOSSES
+from trueup.split_text import parse_split
+from trueup.summaries import summary_type
+from trueup_cli.columns import read_columns
+from trueup_cli.failures import BadInput
+from trueup_cli.label_values import label_values
+from trueup_cli.wording import in_options
+from trueup_mlflow.write.items import LogItems, calibrated_key, evaluation_items, field_key
+
+_LARGE_BYTES = 10**8
+_PREDICTIONS = ("proba", "logit", "pred")
+
+
+@click.command("evaluate")
+@click.argument("files", nargs=-1, required=True)
+@click.option("--target", required=True, help="Column of the labels.")
+@click.option("--proba", multiple=True, help="Column of probabilities; one a class, in order.")
+@click.option("--logit", multiple=True, help="Column of log-odds or logits, in place of --proba.")
+@click.option("--pred", multiple=True, help="Column of predictions, for losses of numbers.")
+@click.option("--loss", type=click.Choice(sorted(LOSSES)), default="log_loss", show_default=True)
+@click.option(
+    "--split",
+    "split_text",
+    default="CrossFit(5)",
+    show_default=True,
+    help=("CrossFit(folds, salt), HoldOut(bias_fraction, salt), Rolling(period) or InSample."),
+)
+@click.option("--label", "labels", multiple=True, help="Classes in order; the positive one last.")
+@click.option("--row-id", help="Column that identifies the rows; the position by default.")
+@click.option("--time", "times", help="Column of times, for Rolling.")
+@click.option("--weight", "sample_weight", help="Column of weights.")
+@click.option("--field", "fields", multiple=True, help="Column over whose levels to look as well.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--log-to-mlflow", "run_id", metavar="RUN_ID", help="Log the result to this run.")
+@click.option(
+    "--experiment-name",
+    "--experiment",
+    "experiment",
+    help="Log the result to a new run of this experiment.",
+)
+@click.option("--prefix", default="", help="Put before the loss in the keys, such as val_.")
+@click.option("--step", type=int, default=0, show_default=True, help="Step of logged metrics.")
+@click.option("--tracking-uri", help="MLflow store; by default that of MLflow.")
+def evaluate(files: tuple[str, ...], **options: Any) -> None:
+    """Score the predictions in FILES before and after the correction of one bias term.
+
+    FILES are parquet or CSV files, or patterns such as "preds/*.parquet".
+
+    They are read in batches, so they may be larger than memory, except with --label, --time or
+    several classes: these read the named columns as a whole. So does --field for files of up to
+    100 MB together; the fields of larger ones are summed up in batches, without the floor of the
+    relative error, the tested levels and numbers with a fraction.
+
+    Exit code: 0 fine, 2 bad input.
+
+    Example: trueup evaluate "preds/*.parquet" --target click --proba p --field site_id
+    """
+    if options["run_id"] and options["experiment"]:
+        raise BadInput("--log-to-mlflow and --experiment-name exclude each other. Pass one.")
+    with in_options(_written(options)):
+        evaluation = _evaluation(files, options)
+    items = evaluation_items(evaluation, prefix=options["prefix"])
+    click.echo(
+        _json(evaluation) if options["as_json"] else _text(evaluation, items, options["prefix"])
+    )
+    if options["run_id"] or options["experiment"]:
+        _log(evaluation, items, options)
+
+
+def _written(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the user wrote for each argument of ``trueup.evaluate``."""
+    kind = next((kind for kind in _PREDICTIONS if options[kind]), "proba")
+    of_pred = "pred" if kind == "logit" else kind
+    return {
+        "y_true": _option("--target", options["target"]),
+        "y_pred": _option(f"--{of_pred}", *options[of_pred]),
+        "y_proba": _option(f"--{of_pred}", *options[of_pred]),
+        "y_logit": _option("--logit", *options["logit"]),
+        "row_id": _option("--row-id", options["row_id"]),
+        "times": _option("--time", options["times"]),
+        "sample_weight": _option("--weight", options["sample_weight"]),
+        "split": "--split",
+        "paths": "FILES",
+    }
+
+
+def _option(name: str, *columns: str | None) -> str:
+    return " ".join([name, *(repr(column) for column in columns if column is not None)])
+
+
+def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
+    """Score in batches where a summary gives all that is shown, and from whole columns if not."""
+    kind, predictions = _prediction_columns(options)
+    split = parse_split(options["split_text"])
+    by_rows = bool(options["times"] or options["labels"])
+    by_rows = by_rows or (bool(options["fields"]) and not _are_large(files))
+    summed_up = summary_type(options["loss"]) is not None and split.n_groups is not None
+    if by_rows or not summed_up or len(predictions) > 1:
+        return trueup.evaluate(**_arguments(files, options))
+    with tqdm(desc="evaluate", unit="row", unit_scale=True, disable=None) as bar:
+        return evaluate_files(
+            files,
+            y_true=options["target"],
+            y_proba=None if kind == "logit" else predictions[0],
+            y_logit=predictions[0] if kind == "logit" else None,
+            loss=options["loss"],
+            split=split,
+            row_id=options["row_id"],
+            sample_weight=options["sample_weight"],
+            fields=options["fields"],
+            on_batch=bar.update,
+        )
+
+
+def _are_large(files: Sequence[str]) -> bool:
+    return sum(file.stat().st_size for file in resolve(files)) > _LARGE_BYTES
+
+
+def _arguments(files: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    kind, predictions = _prediction_columns(options)
+    single = {name: options[name] for name in ("row_id", "times", "sample_weight")}
+    wanted = {name: column for name, column in single.items() if column is not None}
+    columns = read_columns(
+        files, [options["target"], *predictions, *wanted.values(), *options["fields"]]
+    )
+    y_true = columns[options["target"]]
+    return {
+        "y_true": y_true,
+        "y_logit" if kind == "logit" else "y_pred": _stacked([columns[c] for c in predictions]),
+        "loss": options["loss"],
+        "split": parse_split(options["split_text"]),
+        "labels": label_values(options["labels"], y_true),
+        **{name: columns[column] for name, column in wanted.items()},
+        "fields": {name: columns[name] for name in options["fields"]} or None,
+    }
+
+
+def _prediction_columns(options: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    given = [(kind, options[kind]) for kind in _PREDICTIONS if options[kind]]
+    if len(given) != 1:
+        raise BadInput(
+            f"exactly one of --proba, --logit and --pred must be given; got {len(given)}. "
+            "Name the column of the predictions."
+        )
+    return given[0]
+
+
+def _stacked(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+
+def _json(evaluation: Evaluation) -> str:
+    content = evaluation.to_dict()
+    errors = content["standard_errors"]
+    content["standard_errors"] = {k: v if np.isfinite(v) else None for k, v in errors.items()}
+    return json.dumps(content)
+
+
+def _text(evaluation: Evaluation, items: LogItems, prefix: str) -> str:
+    width = max(map(len, _rows(evaluation, items)))
+    errors = {
+        items.key: evaluation.standard_errors.vanilla,
+        calibrated_key(items.key): evaluation.standard_errors.calibrated,
+    }
+    floors = _floors(evaluation, prefix)
+    last_title = "perfect model" if floors else ""
+    lines = [f"{'':{width}}  {'value':>12}  {'± row sampling':>14}  {last_title:>13}".rstrip()]
+    for key, value in _rows(evaluation, items).items():
+        error = f"{errors[key]:.6f}" if key in errors else ""
+        floor = f"{floors[key]:.6f}" if key in floors else ""
+        lines.append(f"{key:{width}}  {value:12.6f}  {error:>14}  {floor:>13}".rstrip())
+    lines.append(
+        f"{evaluation.n} rows, {evaluation.n_scored} scored, {evaluation.spec.split}, "
+        f"rows {evaluation.fingerprint.partition(':')[0]}"
+    )
+    return "\n".join(lines)
+
+
+def _rows(evaluation: Evaluation, items: LogItems) -> dict[str, float]:
+    """Return the lines of the table; the vanilla value of the scored rows where those are fewer."""
+    if evaluation.n_scored == evaluation.n:
+        return dict(items.metrics)
+    scored = {f"{items.key}, scored rows": evaluation.vanilla_on_scored_rows}
+    return {items.key: items.metrics[items.key], **scored, **items.metrics}
+
+
+def _floors(evaluation: Evaluation, prefix: str) -> dict[str, float]:
+    """Return what a perfect model would score, by the key of the error of each field."""
+    floors = {
+        field_key("ece", name, prefix): measured.floor
+        for name, measured in evaluation.fields.items()
+    }
+    return floors | {
+        field_key("rce", name, prefix): measured.rce_floor
+        for name, measured in evaluation.fields.items()
+        if isinstance(measured, FieldCalibration)
+    }
+
+
+def _log(evaluation: Evaluation, items: LogItems, options: Mapping[str, Any]) -> None:
+    from mlflow import MlflowClient
+
+    from trueup_mlflow.log.log_fields import log_fields
+    from trueup_mlflow.write.writer import Point, RunWriter
+
+    client = MlflowClient(options["tracking_uri"])
+    run_id = options["run_id"] or _new_run(client, options["experiment"])
+    client.get_run(run_id)  # a run that does not exist is bad input, not a warning
+    writer = RunWriter(run_id, client)
+    written = writer.log(items, Point(options["step"])) and log_fields(
+        evaluation, items.key, writer
+    )
+    if options["experiment"]:
+        client.set_terminated(run_id, "FINISHED" if written else "FAILED")
+    if not written:
+        raise BadInput(f"the result could not be logged to run {run_id}.")
+    click.echo(f"logged to run {run_id}", err=True)
+
+
+def _new_run(client: Any, experiment: str) -> str:
+    known = client.get_experiment_by_name(experiment)
+    experiment_id = known.experiment_id if known else client.create_experiment(experiment)
+    run = client.create_run(experiment_id, run_name="trueup evaluate")
+    return str(run.info.run_id)

@@ -1,0 +1,184 @@
+"""Which metrics and tags go beside the metrics of one request, without MLflow."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from trueup import CrossFit, Split
+from trueup_mlflow.autologging.recent import Match
+from trueup_mlflow.write.failures import warn
+from trueup_mlflow.write.items import MAX_KEY_LENGTH, LogItems, is_own_key
+
+Find = Callable[[object], Match | None]
+_DEFAULT_SPLIT = CrossFit()
+_MAX_POINTS = 4096
+
+
+class LoggedMetric(Protocol):
+    """The parts of ``mlflow.entities.Metric`` that count here."""
+
+    key: str
+    value: float
+    step: int
+    model_id: str | None
+
+
+@dataclass(frozen=True)
+class TwinOptions:
+    """How autologging evaluates.
+
+    Attributes
+    ----------
+    split : Split
+        Which rows fit the bias and which are scored.
+    exclude : tuple of str
+        Metrics whose keys start like this gain nothing.
+    """
+
+    split: Split = _DEFAULT_SPLIT
+    exclude: tuple[str, ...] = ("training_", "system/")
+
+
+@dataclass(frozen=True)
+class Additions:
+    """What a request gains.
+
+    Attributes
+    ----------
+    metrics : list of (metric, mapping of str to float)
+        Each recognised metric with its twins.
+    tags : mapping of str to str
+        Tags of the run.
+    repeated : list of metric
+        Metrics of ours in the request that the run has already, at that step and for that model.
+    """
+
+    metrics: list[tuple[Any, Mapping[str, float]]] = field(default_factory=list)
+    tags: dict[str, str] = field(default_factory=dict)
+    repeated: list[Any] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.metrics or self.tags or self.repeated)
+
+
+class Points:
+    """Which values of ours were logged where, so that none is logged twice.
+
+    MLflow logs the metrics of ``mlflow.models.evaluate`` a second time for the model, and our
+    evaluator may compute what autologging has logged already.
+    """
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[tuple[object, ...], object] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def add(self, place: tuple[object, ...], value: object) -> None:
+        """Remember that a value was logged at a place; old places are forgotten."""
+        with self._lock:
+            self._seen[place] = value
+            self._seen.move_to_end(place)
+            while len(self._seen) > _MAX_POINTS:
+                self._seen.popitem(last=False)
+
+    def has(self, place: tuple[object, ...], value: object) -> bool:
+        """Return whether that value is the last one that was logged at the place."""
+        with self._lock:
+            return place in self._seen and self._seen[place] == value
+
+
+class TwinMaker:
+    """Finds the twins of the metrics of a request.
+
+    Parameters
+    ----------
+    find : callable
+        Recognises a number.
+    options : TwinOptions
+        How to evaluate.
+    """
+
+    def __init__(self, find: Find, options: TwinOptions) -> None:
+        self._find = find
+        self._options = options
+        self._points = Points()
+
+    def recognises(self, key: str, value: object) -> bool:
+        """Return whether a metric would gain anything."""
+        return self._match(key, value) is not None
+
+    def additions(self, run_id: str, metrics: Sequence[LoggedMetric]) -> Additions:
+        """Return what a request gains; nothing is marked as logged yet."""
+        found = Additions()
+        present = {metric.key for metric in metrics}
+        for metric in metrics:
+            if is_own_key(metric.key):
+                if self._points.has(_place(run_id, metric, metric.key), metric.value):
+                    found.repeated.append(metric)
+                continue
+            match = self._match(metric.key, metric.value)
+            if match is not None:
+                self._add(found, run_id, metric, self._items(match, metric.key), present)
+        return found
+
+    def mark(self, run_id: str, metrics: Iterable[LoggedMetric], tags: Mapping[str, str]) -> None:
+        """Mark metrics and tags of ours as logged."""
+        for metric in metrics:
+            if is_own_key(metric.key):
+                self._points.add(_place(run_id, metric, metric.key), metric.value)
+        for tag, text in tags.items():
+            self._points.add((run_id, tag), text)
+
+    def _match(self, key: str, value: object) -> Match | None:
+        if is_own_key(key) or key.startswith(self._options.exclude):
+            return None
+        return self._find(value)
+
+    def _items(self, match: Match, key: str) -> LogItems:
+        items = match.items(key, self._options.split)
+        longest = max(map(len, (*items.metrics, *items.all_tags)), default=0)
+        if longest > MAX_KEY_LENGTH:
+            return LogItems(
+                key,
+                {},
+                {},
+                {key: f"the keys beside it would be longer than {MAX_KEY_LENGTH} characters"},
+            )
+        return items
+
+    def _add(
+        self,
+        found: Additions,
+        run_id: str,
+        metric: LoggedMetric,
+        items: LogItems,
+        present: set[str],
+    ) -> None:
+        twins = {
+            key: value
+            for key, value in items.metrics.items()
+            if key not in present and not self._points.has(_place(run_id, metric, key), value)
+        }
+        if twins:
+            found.metrics.append((metric, twins))
+        if twins or items.skipped:
+            found.tags.update(self._new_tags(run_id, items))
+
+    def _new_tags(self, run_id: str, items: LogItems) -> dict[str, str]:
+        tags = {
+            tag: text
+            for tag, text in items.all_tags.items()
+            if len(tag) <= MAX_KEY_LENGTH and not self._points.has((run_id, tag), text)
+        }
+        for key, reason in items.skipped.items():
+            if not self._points.has(("warned", key), reason):
+                self._points.add(("warned", key), reason)
+                warn(f"calibrated values of {key} were not logged: {reason}")
+        return tags
+
+
+def _place(run_id: str, metric: LoggedMetric, key: str) -> tuple[object, ...]:
+    return run_id, metric.model_id, metric.step, key

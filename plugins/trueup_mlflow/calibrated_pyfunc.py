@@ -1,9 +1,0 @@
-"""The code of a calibrated model in MLflow: constant, so that its hash tells it from any other."""
-
-from __future__ import annotations
-
-from mlflow.models import set_model
-
-from trueup_mlflow.calibrated_model import CalibratedPyfunc
-
-set_model(CalibratedPyfunc())

@@ -1,0 +1,1 @@
+"""Pipelines over seeds, read from the runs that MLflow holds."""

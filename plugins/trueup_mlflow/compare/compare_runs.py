@@ -1,0 +1,202 @@
+"""Compare two pipelines by the runs that MLflow filter strings find, and log the decision."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlflow import MlflowClient
+from mlflow.entities import Param
+
+from trueup.comparison import Comparison, compare, order_note
+from trueup.decide.pairing import Paired
+from trueup.errors import StateMismatchError, TrueupWarning
+from trueup_mlflow.compare.pipelines import Arms
+from trueup_mlflow.compare.seed_runs import RunReader, experiment_ids
+from trueup_mlflow.write.comparison_figure import comparison_figure
+from trueup_mlflow.write.comparison_items import (
+    FIGURE_FILE,
+    TABLE_FILE,
+    comparison_metrics,
+    comparison_table,
+    comparison_tags,
+)
+from trueup_mlflow.write.items import LogItems
+from trueup_mlflow.write.writer import RunWriter
+
+
+@dataclass(frozen=True)
+class LoggedComparison:
+    """A decision and the run that it was logged to."""
+
+    comparison: Comparison
+    run_id: str
+    note: str
+
+
+@dataclass(frozen=True)
+class ComparisonOptions:
+    """How two arms are compared; the fields are the keywords of :func:`trueup.comparison.compare`.
+
+    Attributes
+    ----------
+    paired, min_effect, confidence_level, greater_is_better, allow_failed
+        As in :func:`trueup.comparison.compare`.
+    allow_mismatch : bool
+        Compare runs whose fingerprints differ; the comparison run records it.
+    """
+
+    paired: Paired = "auto"
+    min_effect: float = 0.0
+    confidence_level: float = 0.95
+    greater_is_better: bool = False
+    allow_failed: bool = False
+    allow_mismatch: bool = False
+
+
+def compare_runs(
+    candidate: str,
+    baseline: str,
+    *,
+    metric: str,
+    seed_key: str | None = "seed",
+    experiment_names: Sequence[str] | None = None,
+    client: MlflowClient | None = None,
+    paired: Paired = "auto",
+    min_effect: float = 0.0,
+    confidence_level: float = 0.95,
+    greater_is_better: bool = False,
+    allow_failed: bool = False,
+    allow_mismatch: bool = False,
+) -> Comparison:
+    """Decide between two pipelines whose runs are in an MLflow store.
+
+    Parameters
+    ----------
+    candidate, baseline : str
+        MLflow filter strings, such as ``"params.model = 'DeepFM'"``. Each matches the runs of one
+        pipeline, or the parents of its seeds.
+    metric : str
+        Key of the metric that is compared, such as ``"calibrated_log_loss"``.
+    seed_key : str or None, default "seed"
+        Parameter or tag with the seed of a run (``trueup.<seed_key>`` is read as well). None
+        numbers the runs of an arm by their start, and "auto" then does not pair them.
+    experiment_names : sequence of str, optional
+        Experiments to search; all active ones by default.
+    client : MlflowClient, optional
+        Client of the tracking store; that of the current tracking URI by default.
+    paired, min_effect, confidence_level, greater_is_better, allow_failed
+        As in :func:`trueup.comparison.compare`. A run that did not finish is a failed seed.
+    allow_mismatch : bool, default False
+        Compare although fingerprints differ, and record it.
+
+    Returns
+    -------
+    Comparison
+        The decision. It is also logged to a new run, with a table of the runs and a figure of both
+        distributions, in the experiment of the candidate.
+
+    Raises
+    ------
+    InvalidInputError
+        If a filter matches no run, both match the same run, a seed is missing, doubled or failed,
+        or the metric is not there.
+    StateMismatchError
+        If the fingerprints of two runs that meet differ: their numbers come from other rows.
+    """
+    client = client or MlflowClient()
+    reader = RunReader(client, experiment_ids(client, experiment_names), seed_key)
+    options = ComparisonOptions(
+        False if seed_key is None and paired == "auto" else paired,
+        min_effect,
+        confidence_level,
+        greater_is_better,
+        allow_failed,
+        allow_mismatch,
+    )
+    return compare_and_log(candidate, baseline, metric, reader, options).comparison
+
+
+def compare_and_log(
+    candidate: str, baseline: str, metric: str, reader: RunReader, options: ComparisonOptions
+) -> LoggedComparison:
+    """Read both arms, decide, and log the decision; see :func:`compare_runs`."""
+    arms = Arms(reader.read("candidate", candidate), reader.read("baseline", baseline))
+    arms.check(metric, allow_failed=options.allow_failed)
+    comparison = _compare(arms, metric, options)
+    checked = _check_fingerprints(comparison, arms, metric, options.allow_mismatch)
+    note = _order_note(comparison, arms, metric, options)
+    tags = comparison_tags(comparison, note, checked)
+    asked = {"candidate": candidate, "baseline": baseline, "metric": metric}
+    run_id = _log(reader.client, comparison, arms, asked, tags)
+    return LoggedComparison(comparison, run_id, note)
+
+
+def _compare(arms: Arms, metric: str, options: ComparisonOptions) -> Comparison:
+    return compare(
+        *arms.values(metric),
+        paired=options.paired,
+        min_effect=options.min_effect,
+        confidence_level=options.confidence_level,
+        greater_is_better=options.greater_is_better,
+        allow_failed=options.allow_failed,
+    )
+
+
+def _check_fingerprints(
+    comparison: Comparison, arms: Arms, metric: str, allow_mismatch: bool
+) -> str:
+    """Return "equal", "none" or "differ", or raise."""
+    pairs = comparison.pairs if comparison.estimand == "paired" else None
+    mismatch = arms.fingerprint_mismatch(metric, pairs)
+    if mismatch is None:
+        warnings.warn(
+            f"the runs have no fingerprint of {metric!r}, so nothing says that they were scored on "
+            "the same rows; log it with trueup_mlflow.log.log_evaluation.",
+            TrueupWarning,
+            stacklevel=4,
+        )
+        return "none"
+    if mismatch and not allow_mismatch:
+        raise StateMismatchError(
+            f"candidate and baseline must have equal fingerprints of {metric!r}; got {mismatch}. "
+            "Score both on the same rows with the same split, or pass allow_mismatch=True."
+        )
+    return "differ" if mismatch else "equal"
+
+
+def _order_note(comparison: Comparison, arms: Arms, metric: str, options: ComparisonOptions) -> str:
+    """Compare the vanilla metric too, where the runs have it beside the calibrated one."""
+    vanilla = metric.removeprefix("calibrated_")
+    runs = (*arms.candidate, *arms.baseline)
+    if vanilla == metric or not all(vanilla in run.metrics for run in runs):
+        return ""
+    return order_note(_compare(arms, vanilla, options), comparison)
+
+
+def _log(
+    client: MlflowClient,
+    comparison: Comparison,
+    arms: Arms,
+    asked: dict[str, str],
+    tags: dict[str, str],
+) -> str:
+    """Log the decision to a new run and return its id."""
+    metric = asked["metric"]
+    run = client.create_run(
+        arms.candidate[0].experiment_id, tags=tags, run_name=f"compare {metric}"
+    )
+    run_id = str(run.info.run_id)
+    client.log_batch(run_id, params=[Param(key, text) for key, text in asked.items()])
+    writer = RunWriter(run_id, client)
+    writer.log(LogItems(metric, comparison_metrics(comparison)))
+    writer.log_text(comparison_table(comparison, arms.named(), metric), TABLE_FILE, metric)
+    values = {
+        arm: {run.seed: run.value(metric) for run in runs if math.isfinite(run.value(metric))}
+        for arm, runs in arms.named().items()
+    }
+    writer.log_figure(lambda: comparison_figure(comparison, values, metric), FIGURE_FILE, metric)
+    client.set_terminated(run_id)
+    return run_id

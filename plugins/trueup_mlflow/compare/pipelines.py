@@ -1,0 +1,101 @@
+"""Two arms of runs, and what must hold before their numbers may meet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trueup.decide.pairing import Seed
+from trueup.errors import InvalidInputError
+from trueup_mlflow.compare.seed_runs import SeedRun
+
+
+@dataclass(frozen=True)
+class Arms:
+    """The runs of a candidate and of a baseline.
+
+    Attributes
+    ----------
+    candidate, baseline : tuple of SeedRun
+        One run per seed, in order of their start.
+    """
+
+    candidate: tuple[SeedRun, ...]
+    baseline: tuple[SeedRun, ...]
+
+    def named(self) -> dict[str, tuple[SeedRun, ...]]:
+        """Return the runs by the name of their arm."""
+        return {"candidate": self.candidate, "baseline": self.baseline}
+
+    def values(self, metric: str) -> tuple[dict[Seed, float], dict[Seed, float]]:
+        """Return seed -> value of both arms, NaN for a failed seed."""
+        first: dict[Seed, float] = {run.seed: run.value(metric) for run in self.candidate}
+        second: dict[Seed, float] = {run.seed: run.value(metric) for run in self.baseline}
+        return first, second
+
+    def check(self, metric: str, *, allow_failed: bool) -> None:
+        """Raise InvalidInputError unless each arm has its own runs, finished, with the metric."""
+        both = {run.run_id for run in self.candidate} & {run.run_id for run in self.baseline}
+        if both:
+            raise InvalidInputError(
+                f"candidate and baseline must match different runs; got run {min(both)} in both. "
+                "Narrow the filters."
+            )
+        for arm, runs in self.named().items():
+            _check_metric(arm, runs, metric)
+            if not allow_failed:
+                _check_finished(arm, runs, metric)
+
+    def fingerprint_mismatch(
+        self, metric: str, pairs: Sequence[tuple[Seed, Seed]] | None
+    ) -> str | None:
+        """Say where fingerprints differ: the empty text for nowhere, None where no run has one.
+
+        Parameters
+        ----------
+        metric : str
+            Key of the compared metric.
+        pairs : sequence of (candidate seed, baseline seed) or None
+            The runs that meet; None if each meets each.
+        """
+        first, second = (self._fingerprints(runs, metric) for runs in self.named().values())
+        if not any(first.values()) and not any(second.values()):
+            return None
+        if pairs is None:
+            pairs = _against_the_first(first, second)
+        for a, b in pairs:
+            if first[a] != second[b]:
+                return f"{first[a]} at candidate seed {a!r} and {second[b]} at baseline seed {b!r}"
+        return ""
+
+    @staticmethod
+    def _fingerprints(runs: Sequence[SeedRun], metric: str) -> dict[Seed, str | None]:
+        finished = [run for run in runs if math.isfinite(run.value(metric))]
+        return {run.seed: run.fingerprint(metric) for run in finished}
+
+
+def _against_the_first(
+    first: dict[Seed, str | None], second: dict[Seed, str | None]
+) -> list[tuple[Seed, Seed]]:
+    """Pair enough runs that all fingerprints are equal exactly if those of each pair are."""
+    a, b = next(iter(first)), next(iter(second))
+    return [*((a, seed) for seed in second), *((seed, b) for seed in first)]
+
+
+def _check_metric(arm: str, runs: Sequence[SeedRun], metric: str) -> None:
+    if not any(metric in run.metrics for run in runs):
+        known = sorted({key for run in runs for key in run.metrics})
+        raise InvalidInputError(
+            f"metric must be logged by the runs of {arm}; got {metric!r}. They have {known}."
+        )
+
+
+def _check_finished(arm: str, runs: Sequence[SeedRun], metric: str) -> None:
+    for run in runs:
+        if not math.isfinite(run.value(metric)):
+            raise InvalidInputError(
+                f"{arm} must have a finished run with {metric!r} for each seed; got run "
+                f"{run.run_id} ({run.status}) at seed {run.seed!r}. "
+                "Rerun it, or pass allow_failed=True to leave the seed out."
+            )

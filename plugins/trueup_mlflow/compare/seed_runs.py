@@ -1,0 +1,208 @@
+"""Read the runs of one pipeline, one per seed, from an MLflow store."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlflow import MlflowClient
+from mlflow.entities import Run
+from mlflow.exceptions import MlflowException
+
+from trueup.errors import InvalidInputError
+from trueup_mlflow.write.items import COMPARISON_ROLE, ROLE_TAG, fingerprint_tag
+
+PARENT_TAG = "mlflow.parentRunId"
+
+_DERIVED = ("calibrated_", "bias_term_", "bias_cost_")
+
+
+@dataclass(frozen=True)
+class SeedRun:
+    """One training run.
+
+    Attributes
+    ----------
+    seed : int or str
+        Its seed; a whole number where the text is one.
+    run_id, status, experiment_id : str
+        As MLflow has them.
+    metrics : mapping
+        Last value of each metric.
+    fingerprints : mapping
+        Metric key K -> fingerprint of the rows and the split it was computed from.
+    """
+
+    seed: int | str
+    run_id: str
+    status: str
+    experiment_id: str
+    metrics: dict[str, float]
+    fingerprints: dict[str, str]
+
+    def value(self, metric: str) -> float:
+        """Return the metric of a finished run, NaN where it failed or lacks the metric."""
+        return self.metrics.get(metric, math.nan) if self.status == "FINISHED" else math.nan
+
+    def fingerprint(self, metric: str) -> str | None:
+        """Return the fingerprint that covers the metric, None where trueup did not log it."""
+        for prefix in ("", *_DERIVED):
+            key = metric.removeprefix(prefix)
+            if metric.startswith(prefix) and key in self.fingerprints:
+                return self.fingerprints[key]
+        return None
+
+
+@dataclass(frozen=True)
+class RunReader:
+    """Where runs are looked up and how their seed is called.
+
+    Attributes
+    ----------
+    client : MlflowClient
+        Client of the tracking store.
+    experiment_ids : sequence of str
+        Experiments that are searched.
+    seed_key : str or None
+        Parameter or tag that holds the seed; None numbers the runs by their start.
+    """
+
+    client: MlflowClient
+    experiment_ids: Sequence[str]
+    seed_key: str | None
+
+    def read(self, arm: str, filter_string: str) -> tuple[SeedRun, ...]:
+        """Return the runs of an arm in order of their start.
+
+        A run that has children with a seed stands for these children, so a filter may match either
+        the parents of seeds or the runs themselves. Runs that hold a comparison are passed over.
+
+        Raises
+        ------
+        InvalidInputError
+            If the filter is malformed, no run matches, a run has no seed, or two finished runs have
+            the same seed.
+        """
+        try:
+            runs = {run.info.run_id: run for run in self._leaves(filter_string)}
+        except MlflowException as refusal:
+            if refusal.error_code != "INVALID_PARAMETER_VALUE":
+                raise
+            raise InvalidInputError(
+                f"{arm} must be a filter that MLflow understands; got {filter_string!r}: "
+                f"{refusal.message} Write it as in \"params.model = 'DeepFM'\"."
+            ) from refusal
+        if not runs:
+            raise InvalidInputError(
+                f"{arm} must match at least one run; got none for {filter_string!r}. "
+                "Check the filter and experiment_names."
+            )
+        ordered = sorted(runs.values(), key=lambda run: (run.info.start_time, run.info.run_id))
+        found = [self._seed_run(arm, run, position) for position, run in enumerate(ordered)]
+        return _one_per_seed(arm, found)
+
+    def _leaves(self, filter_string: str) -> Iterator[Run]:
+        for run in self._search(filter_string):
+            if run.data.tags.get(ROLE_TAG) == COMPARISON_ROLE:
+                continue
+            children = self._search(f"tags.{PARENT_TAG} = '{run.info.run_id}'")
+            seeds = [child for child in children if self._has_seed(child)]
+            yield from seeds or [run]
+
+    def _search(self, filter_string: str) -> Iterator[Run]:
+        token = None
+        while True:
+            page = self.client.search_runs(
+                list(self.experiment_ids), filter_string, page_token=token
+            )
+            yield from page
+            token = page.token
+            if not token:
+                return
+
+    def _has_seed(self, run: Run) -> bool:
+        return self.seed_key is None or self._seed_text(run) is not None
+
+    def _seed_text(self, run: Run) -> str | None:
+        key = self.seed_key
+        for source, name in (
+            (run.data.params, key),
+            (run.data.tags, key),
+            (run.data.tags, f"trueup.{key}"),
+        ):
+            if name in source:
+                return str(source[name])
+        return None
+
+    def _seed_run(self, arm: str, run: Run, position: int) -> SeedRun:
+        text = str(position) if self.seed_key is None else self._seed_text(run)
+        if text is None:
+            raise InvalidInputError(
+                f"{arm} must match runs with the parameter or tag {self.seed_key!r}; got run "
+                f"{run.info.run_id} without. Log it, name another seed_key, or pass seed_key=None."
+            )
+        return SeedRun(
+            seed=int(text) if text.lstrip("-").isdecimal() else text,
+            run_id=run.info.run_id,
+            status=run.info.status,
+            experiment_id=run.info.experiment_id,
+            metrics=dict(run.data.metrics),
+            fingerprints=_fingerprints(run.data.tags),
+        )
+
+
+def experiment_ids(client: MlflowClient, names: Sequence[str] | None) -> list[str]:
+    """Return the ids of the named experiments, or of all active ones.
+
+    Raises
+    ------
+    InvalidInputError
+        If an experiment does not exist.
+    """
+    if names is None:
+        return [experiment.experiment_id for experiment in _all_experiments(client)]
+    ids = []
+    for name in names:
+        experiment = client.get_experiment_by_name(name)
+        if experiment is None:
+            raise InvalidInputError(
+                f"experiment_names must name existing experiments; got {name!r}. "
+                "Check the spelling and the tracking URI."
+            )
+        ids.append(experiment.experiment_id)
+    return ids
+
+
+def _all_experiments(client: MlflowClient) -> Iterator[Any]:
+    token = None
+    while True:
+        page = client.search_experiments(page_token=token)
+        yield from page
+        token = page.token
+        if not token:
+            return
+
+
+def _fingerprints(tags: dict[str, str]) -> dict[str, str]:
+    return {
+        key.removeprefix(fingerprint_tag("")): value
+        for key, value in tags.items()
+        if key.startswith(fingerprint_tag(""))
+    }
+
+
+def _one_per_seed(arm: str, runs: Sequence[SeedRun]) -> tuple[SeedRun, ...]:
+    """Let a finished run take the place of failed ones with its seed."""
+    chosen: dict[int | str, SeedRun] = {}
+    for run in runs:
+        other = chosen.get(run.seed)
+        if other is not None and other.status == run.status == "FINISHED":
+            raise InvalidInputError(
+                f"{arm} must match one finished run per seed; got runs {other.run_id} and "
+                f"{run.run_id} for seed {run.seed!r}. Narrow the filter."
+            )
+        if other is None or other.status != "FINISHED":
+            chosen[run.seed] = run
+    return tuple(chosen.values())

@@ -1,0 +1,1 @@
+"""Calls that log a result to a run."""

@@ -1,0 +1,111 @@
+"""Labels and probabilities (or targets and predictions) of a model that MLflow evaluates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.errors import InvalidInputError
+from trueup_mlflow.models.raw_model import raw_model
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What is to be evaluated.
+
+    Attributes
+    ----------
+    y_true : array of shape (n,)
+        Labels or targets.
+    y_pred : array of shape (n,) or (n, k)
+        Probabilities or predictions.
+    labels : tuple, optional
+        Classes in the order of the columns, the positive one last; None for a regressor.
+    """
+
+    y_true: NDArray[Any]
+    y_pred: NDArray[Any]
+    labels: tuple[Any, ...] | None = None
+
+
+def predict(
+    model: Any,
+    dataset: Any,
+    model_type: str,
+    config: Mapping[str, Any],
+    *,
+    column: str | None = None,
+) -> Predictions:
+    """Return the predictions of a model, or of the data set where there is no model.
+
+    Parameters
+    ----------
+    model : PyFuncModel, function wrapper or None
+        The model, as MLflow hands it to an evaluator.
+    dataset : EvaluationDataset
+        Features, labels and perhaps predictions.
+    model_type : {"classifier", "regressor"}
+        Whether probabilities are needed.
+    config : mapping
+        ``label_list`` and ``pos_label`` are read.
+    column : str, optional
+        Column of the predictions, where the model returns several.
+
+    Raises
+    ------
+    InvalidInputError
+        If a classifier gives labels where probabilities are needed, or there are no labels.
+    """
+    if dataset.labels_data is None:
+        raise InvalidInputError("targets must be given; got None. Name the column of labels.")
+    y_true = np.asarray(dataset.labels_data)
+    if model_type == "regressor":
+        return Predictions(y_true, _predicted(model, dataset, column).astype(np.float64))
+    raw = raw_model(model)
+    if hasattr(raw, "predict_proba"):
+        probability = np.asarray(raw.predict_proba(_features(dataset)))
+    else:
+        probability = _require_probabilities(_predicted(model, dataset, column))
+    return Predictions(y_true, probability, _labels(raw, y_true, probability, config))
+
+
+def _features(dataset: Any) -> Any:
+    return dataset.features_data.copy()  # a model may change what it is given
+
+
+def _predicted(model: Any, dataset: Any, column: str | None) -> NDArray[Any]:
+    output = dataset.predictions_data if model is None else model.predict(_features(dataset))
+    if column is not None and hasattr(output, "columns"):
+        output = output[column]
+    return np.asarray(output)
+
+
+def _require_probabilities(output: NDArray[Any]) -> NDArray[Any]:
+    """Refuse labels: floats in (0, 1), not all at its ends, are taken as probabilities."""
+    is_number = output.dtype.kind == "f"
+    if not is_number or np.isin(output, (0.0, 1.0)).all():
+        raise InvalidInputError(
+            f"predictions must be probabilities; got labels of dtype {output.dtype}. "
+            "Log a model with predict_proba, or one whose predict returns probabilities "
+            '(pyfunc_predict_fn="predict_proba" for scikit-learn).'
+        )
+    return output
+
+
+def _labels(
+    raw: Any, y_true: NDArray[Any], probability: NDArray[Any], config: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    of_model = getattr(raw, "classes_", None)
+    if of_model is not None:
+        labels = np.asarray(of_model).tolist()  # its columns, sorted or not
+    else:
+        listed = config.get("label_list")  # MLflow's own evaluators sort it too
+        labels = np.unique(y_true if listed is None else np.asarray(listed)).tolist()
+    positive = config.get("pos_label")
+    if probability.ndim == 1 and positive is not None and len(labels) == 2:
+        labels = [*(label for label in labels if label != positive), positive]
+    return tuple(labels)

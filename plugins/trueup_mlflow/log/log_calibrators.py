@@ -1,0 +1,34 @@
+"""Log a comparison of calibrators to an MLflow run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trueup.calibrators import CalibratorTable
+from trueup_mlflow.write.calibrator_items import TABLE_NAME, calibrator_items
+from trueup_mlflow.write.writer import RunWriter
+
+
+def log_calibrators(
+    table: CalibratorTable, *, prefix: str = "", run_id: str | None = None, client: Any = None
+) -> bool:
+    """Log the table's numbers as metrics, the guard's verdicts as tags, the table as Markdown.
+
+    Parameters
+    ----------
+    table : CalibratorTable
+        Result of ``trueup.calibrators.compare_calibrators``.
+    prefix : str
+        Put before each metric key.
+    run_id : str, optional
+        The run; by default the active one, or a new one.
+    client : mlflow.tracking.MlflowClient, optional
+        Client of the store.
+
+    Returns
+    -------
+    bool
+        Whether all was written; a failure is a warning and a tag, never an error.
+    """
+    writer, items = RunWriter(run_id, client), calibrator_items(table, prefix)
+    return writer.log(items) and writer.log_text(table.to_markdown(), TABLE_NAME, items.key)

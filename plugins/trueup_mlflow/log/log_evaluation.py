@@ -1,0 +1,119 @@
+"""One line that logs the calibrated metric beside the vanilla one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+import mlflow
+
+import trueup
+from trueup import Evaluation
+from trueup.errors import InvalidInputError, UnscorableInputError
+from trueup.losses import get_loss
+from trueup.read.labels import read_binary_labels
+from trueup_mlflow.log.log_fields import log_fields
+from trueup_mlflow.write.failures import describe
+from trueup_mlflow.write.items import evaluation_items, figure_file, metric_key
+from trueup_mlflow.write.writer import Point, RunWriter
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def log_evaluation(
+    y_true: Any,
+    y_pred: Any = None,
+    *,
+    prefix: str = "",
+    step: int | None = None,
+    run_id: str | None = None,
+    model_id: str | None = None,
+    dataset: Any = None,
+    client: Any = None,
+    figures: bool = False,
+    **options: Any,
+) -> Evaluation | None:
+    """Evaluate predictions and log the result to a run with one request.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like
+        As in :func:`trueup.evaluate`.
+    prefix : str
+        Put before the loss in each key: ``prefix="val_"`` logs ``val_log_loss``,
+        ``calibrated_val_log_loss`` and so on.
+    step : int, optional
+        Step of the metrics; 0 by default.
+    run_id : str, optional
+        The run, which may be finished; by default the active run, and a new one where none is
+        active.
+    model_id : str, optional
+        LoggedModel that the metrics belong to, the active model by default; it becomes an input of
+        the run.
+    dataset : mlflow.data.dataset.Dataset, optional
+        Data set that the metrics belong to.
+    client : mlflow.tracking.MlflowClient, optional
+        Client of another store than the current one.
+    figures : bool, default False
+        Also log the reliability diagram of two classes, ``trueup/reliability_<K>.png``.
+    **options
+        Every keyword of :func:`trueup.evaluate`.
+
+    Returns
+    -------
+    Evaluation or None
+        What was computed, whether or not it could be logged; None where the metric is undefined on
+        these rows, or the training has diverged and predictions are not finite. That is a
+        ``TrueupWarning`` and the tag ``trueup.skipped.<K>``.
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument is invalid: the mistake is in the call, and nothing has been logged.
+    TypeError
+        If :func:`trueup.evaluate` has no such keyword.
+
+    Notes
+    -----
+    ``K`` = prefix + loss. The run gains the metrics ``K``, ``calibrated_K``, ``bias_term_K`` (one
+    for each class with ``_<i>`` for several classes), ``bias_cost_K``, and the tags
+    ``trueup.split``, ``trueup.fingerprint.K`` and ``trueup.version``. With fields it also gains
+    ``field_ece_<field>``, ``field_rce_<field>`` and ``field_floor_<field>``, the table of all
+    levels ``trueup/fields_<K>.parquet`` and a figure of the worst, ``trueup/fields_<K>.png``, both
+    of the latest call; with a step its table stays as ``trueup/fields_<K>_step<step>.parquet``. No
+    other failure than an invalid argument ends the user's run.
+    """
+    signature(trueup.evaluate).bind(y_true, y_pred, **options)  # an unknown keyword
+    writer = RunWriter(run_id=run_id, client=client)
+    try:
+        evaluation = trueup.evaluate(y_true, y_pred, **options)
+    except Exception as failure:  # undefined on these rows, or a failure of ours
+        if isinstance(failure, InvalidInputError) and not isinstance(failure, UnscorableInputError):
+            raise
+        loss = get_loss(options.get("loss", "log_loss")).name
+        writer.skip(metric_key(loss, prefix), describe(failure))
+        return None
+    items = evaluation_items(evaluation, prefix=prefix)
+    model_id = model_id or mlflow.get_active_model_id()
+    writer.log(items, Point(step=step or 0, model_id=model_id, dataset=dataset))
+    log_fields(evaluation, items.key, writer, step)
+    if figures and evaluation.spec.n_classes == 2:
+        writer.log_figure(
+            lambda: _reliability(y_true, y_pred, options),
+            figure_file("reliability", items.key),
+            items.key,
+        )
+    return evaluation
+
+
+def _reliability(y_true: Any, y_pred: Any, options: Mapping[str, Any]) -> Figure:
+    from trueup_mlflow.write.figures import reliability_diagram
+
+    return reliability_diagram(
+        read_binary_labels(y_true, options.get("labels")),
+        y_pred,
+        y_logit=options.get("y_logit"),
+        sample_weight=options.get("sample_weight"),
+    )

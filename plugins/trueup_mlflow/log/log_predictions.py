@@ -1,0 +1,110 @@
+"""Store predictions in a run, so that metrics can be computed from them later."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from inspect import signature
+from typing import Any
+
+import mlflow
+
+import trueup
+from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup_mlflow.log.prediction_table import Place, write_call
+from trueup_mlflow.write.failures import describe, warn
+from trueup_mlflow.write.items import ARTIFACT_FOLDER
+from trueup_mlflow.write.writer import RunWriter
+
+PREFIX_OF_FILES = "predictions_"
+
+
+def log_predictions(
+    y_true: Any,
+    y_pred: Any = None,
+    *,
+    name: str = "val",
+    prefix: str = "",
+    step: int | None = None,
+    run_id: str | None = None,
+    model_id: str | None = None,
+    dataset: Any = None,
+    client: Any = None,
+    **options: Any,
+) -> str | None:
+    """Store predictions and labels as a parquet artifact of a run.
+
+    :func:`trueup_mlflow.backfill` computes from it, in a finished run, what
+    :func:`trueup_mlflow.log_evaluation` would have logged: the table keeps every argument.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like
+        As in :func:`trueup.evaluate`.
+    name : str, default "val"
+        Name of the rows, part of the name of the file: letters, digits, ``_``, ``-`` and ``.``.
+    prefix : str
+        Put before the loss in the keys of the metrics; two tables of one run whose keys are equal
+        need different prefixes.
+    step : int, optional
+        Step of the metrics; each step has a file of its own.
+    run_id, model_id, dataset, client
+        As in :func:`trueup_mlflow.log_evaluation`. Of the data set, name and digest are kept.
+    **options
+        Every keyword of :func:`trueup.evaluate`; the loss by its name, and a split of trueup.
+
+    Returns
+    -------
+    str or None
+        Path of the artifact in the run, such as ``trueup/predictions_val.parquet``; None where it
+        could not be written, which is a ``TrueupWarning``.
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument is invalid: the mistake is in the call, and nothing has been stored.
+    TypeError
+        If :func:`trueup.evaluate` has no such keyword.
+
+    Notes
+    -----
+    Rows on which the metric is undefined are stored all the same.
+    """
+    if not re.fullmatch(r"[\w\-.]+", name, re.ASCII):
+        raise InvalidInputError(
+            f"name must be letters, digits, '_', '-' or '.'; got {name!r}. Rename the rows."
+        )
+    stem = f"{PREFIX_OF_FILES}{name}{'' if step is None else f'_step{step}'}"
+    _check(y_true, y_pred, options, stem)
+    place = Place(
+        prefix=prefix,
+        step=step or 0,
+        timestamp=time.time_ns() // 1_000_000,
+        model_id=model_id or mlflow.get_active_model_id(),
+        dataset_name=None if dataset is None else dataset.name,
+        dataset_digest=None if dataset is None else dataset.digest,
+    )
+    writer = RunWriter(run_id=run_id, client=client)
+    try:
+        table = write_call(y_true, y_pred, place, **options)
+    except InvalidInputError:
+        raise
+    except Exception as failure:  # a column that Arrow has no type for
+        writer.skip(stem, describe(failure))
+        return None
+    written = writer.log_table(lambda: table, f"{stem}.parquet", stem)
+    return f"{ARTIFACT_FOLDER}/{stem}.parquet" if written else None
+
+
+def _check(y_true: Any, y_pred: Any, options: Mapping[str, Any], stem: str) -> None:
+    """Refuse bad input before it is stored; rows that can't be evaluated are stored."""
+    signature(trueup.evaluate).bind(y_true, y_pred, **options)
+    try:
+        trueup.evaluate(y_true, y_pred, **options)
+    except UndefinedMetricError:  # also where predictions are not finite
+        return
+    except InvalidInputError:
+        raise
+    except Exception as failure:  # a failure of ours
+        warn(f"the rows of {stem} could not be evaluated: {describe(failure)}")

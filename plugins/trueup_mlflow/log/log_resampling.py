@@ -1,0 +1,81 @@
+"""An estimate by resampling as runs: the estimate is the parent, each test set a nested run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlflow.entities import Param
+from mlflow.tracking import MlflowClient
+from mlflow.tracking.fluent import _get_experiment_id, active_run
+from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
+
+from trueup_mlflow.write.resampling_items import fold_items, fold_params, resampling_items
+from trueup_mlflow.write.writer import RunWriter
+
+
+def log_resampling(
+    estimate: Any,
+    *,
+    run_name: str = "resampling",
+    prefix: str = "",
+    run_id: str | None = None,
+    nested_folds: bool = True,
+    client: MlflowClient | None = None,
+) -> str:
+    """Log a ``GEEstimate``: one run for it, and a nested run for each test set.
+
+    Parameters
+    ----------
+    estimate : GEEstimate
+        Of ``generalization_error`` or ``nested_resampling``.
+    run_name : str, default "resampling"
+        Name of a run that is made.
+    prefix : str
+        Put before the measure in the keys.
+    run_id : str, optional
+        Run of the estimate; by default the active run, and a new one, which is ended, where none is
+        active.
+    nested_folds : bool, default True
+        Whether to make a run of each test set, with the configuration that a tuner selected there
+        as its parameters.
+    client : mlflow.tracking.MlflowClient, optional
+        Client of the store; one for the current tracking URI by default.
+
+    Returns
+    -------
+    str
+        Id of the run of the estimate.
+    """
+    client = client or MlflowClient()
+    given = run_id or _active_run_id()
+    parent = given or _create(client, _get_experiment_id(), {MLFLOW_RUN_NAME: run_name})
+    RunWriter(parent, client).log(resampling_items(estimate, prefix))
+    if nested_folds:
+        experiment_id = client.get_run(parent).info.experiment_id
+        for index in range(estimate.n_splits):
+            _log_fold(client, (experiment_id, parent), estimate, index, prefix)
+    if given is None:
+        client.set_terminated(parent)
+    return parent
+
+
+def _active_run_id() -> str | None:
+    run = active_run()
+    return None if run is None else str(run.info.run_id)
+
+
+def _log_fold(
+    client: MlflowClient, home: tuple[str, str], estimate: Any, index: int, prefix: str
+) -> None:
+    experiment_id, parent = home
+    tags = {MLFLOW_PARENT_RUN_ID: parent, MLFLOW_RUN_NAME: f"test set {index}"}
+    run_id = _create(client, experiment_id, tags)
+    params = [Param(name, str(value)) for name, value in fold_params(estimate, index).items()]
+    if params:
+        client.log_batch(run_id, params=params)
+    RunWriter(run_id, client).log(fold_items(estimate, index, prefix))
+    client.set_terminated(run_id)
+
+
+def _create(client: MlflowClient, experiment_id: str, tags: dict[str, str]) -> str:
+    return str(client.create_run(experiment_id, tags=tags).info.run_id)

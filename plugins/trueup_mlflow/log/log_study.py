@@ -1,0 +1,224 @@
+"""A tuned study as runs: the study is the parent, a configuration a child, a seed its step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mlflow.tracking import MlflowClient
+from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
+
+from trueup import __version__
+from trueup_mlflow.write.items import (
+    ROLE_TAG,
+    SEED_PARENT_ROLE,
+    SEED_TAG,
+    SPLIT_TAG,
+    STATUS_TAG,
+    STUDY_ROLE,
+    STUDY_TAG,
+    TRIAL_TAG,
+    VERSION_TAG,
+    LogItems,
+    calibrated_key,
+    fingerprint_tag,
+    metric_key,
+    seed_items,
+)
+from trueup_mlflow.write.writer import Point, RunWriter
+
+
+def log_study(
+    report: Any,
+    *,
+    confirmation: Any = None,
+    experiment_name: str | None = None,
+    nested_seeds: bool = False,
+    prefix: str = "",
+    client: MlflowClient | None = None,
+) -> str:
+    """Log a study: one run for it, one nested run for each configuration.
+
+    Parameters
+    ----------
+    report : StudyReport
+        Of ``trueup_optuna.report_study``, or anything with the same attributes.
+    confirmation : Confirmation, optional
+        Of ``trueup_optuna.confirm``; logged on the run of the study.
+    experiment_name : str, optional
+        Created if missing; the default experiment otherwise.
+    nested_seeds : bool, default False
+        Also make a run of each seed, below its configuration, so that ``compare_runs`` finds them.
+    prefix : str
+        Put before the loss in the keys.
+    client : mlflow.tracking.MlflowClient, optional
+        Client of the store; one for the current tracking URI by default.
+
+    Returns
+    -------
+    str
+        Id of the run of the study. A study that the experiment holds already is completed: it gets
+        the configurations and the seeds that it lacks.
+
+    Notes
+    -----
+    A configuration has ``K`` and ``calibrated_K`` with the seed index as step, their mean over
+    seeds as ``K_mean``, and ``K_std``, ``K_low``, ``K_high``, ``n_seeds``. Where ``train`` returned
+    numbers there is ``K`` alone, called ``value``. The run of the study has the selected mean,
+    ``_optimistic`` (what Optuna calls the best value) and ``_confirmed`` with its interval.
+    """
+    client = client or MlflowClient()
+    experiment_id = _experiment(client, experiment_name)
+    key = metric_key(report.loss, prefix)
+    parent = _parent(client, experiment_id, report.name)
+    known = _logged_trials(client, experiment_id, parent)
+    for row in report.rows:
+        run_id, n_logged = known.get(str(row.number), (None, 0))
+        if run_id is None:
+            run_id = _begin_configuration(client, (experiment_id, parent), row)
+        _log_seeds(client, (experiment_id, run_id), row, key, n_logged, nested_seeds)
+    RunWriter(parent, client).log(study_items(report, key, confirmation))
+    client.log_text(parent, json.dumps(report.best.trial.params, indent=2), "trueup/selected.json")
+    client.set_terminated(parent)
+    return parent
+
+
+def study_items(report: Any, key: str, confirmation: Any = None) -> LogItems:
+    """Return the metrics and tags of the run of a study."""
+    main = key if report.vanilla is None else calibrated_key(key)
+    best = report.best
+    metrics = {
+        main: best.mean,
+        f"{main}_standard_error": best.standard_error,
+        f"{main}_optimistic": best.optimistic_value,
+        "n_seeds": float(best.n_seeds),
+        "n_configurations": float(len(report.rows)),
+        "search_trainings": float(report.search_trainings),
+        "final_trainings": float(report.final_trainings),
+    }
+    if report.vanilla is not None:
+        metrics[f"{main}_cost_of_vanilla_choice"] = report.vanilla.cost
+    if confirmation is not None:
+        metrics |= {
+            f"{main}_confirmed": confirmation.mean,
+            f"{main}_confirmed_low": confirmation.low,
+            f"{main}_confirmed_high": confirmation.high,
+        }
+    return LogItems(key, metrics, {TRIAL_TAG: str(best.trial.number)})
+
+
+def configuration_items(records: Sequence[Any], key: str) -> tuple[list[LogItems], LogItems]:
+    """Return the items of each seed of a configuration, and those of the configuration."""
+    per_seed = [
+        LogItems(key, _seed_metrics(record, key), _seed_tags(record, key)) for record in records
+    ]
+    summary: dict[str, float] = {}
+    for name in per_seed[0].metrics if per_seed else ():
+        over_seeds = dict(seed_items(name, [items.metrics[name] for items in per_seed]).metrics)
+        summary |= {f"{name}_mean": over_seeds.pop(name), **over_seeds}
+    tags = per_seed[0].tags if per_seed else {}
+    return per_seed, LogItems(
+        key, summary, {name: tags[name] for name in tags if name == SPLIT_TAG}
+    )
+
+
+def _seed_metrics(record: Any, key: str) -> dict[str, float]:
+    if record.vanilla is None:
+        return {key: record.value}
+    return {key: record.vanilla, calibrated_key(key): record.value}
+
+
+def _seed_tags(record: Any, key: str) -> dict[str, str]:
+    tags = {SPLIT_TAG: record.split, fingerprint_tag(key): record.fingerprint}
+    return {name: value for name, value in tags.items() if value is not None}
+
+
+def _experiment(client: MlflowClient, name: str | None) -> str:
+    if name is None:
+        return "0"
+    known = client.get_experiment_by_name(name)
+    return str(client.create_experiment(name) if known is None else known.experiment_id)
+
+
+def _parent(client: MlflowClient, experiment_id: str, name: str) -> str:
+    quoted = name.replace("'", "\\'")
+    query = f"tags.`{STUDY_TAG}` = '{quoted}' and tags.`{ROLE_TAG}` = '{STUDY_ROLE}'"
+    for run in client.search_runs([experiment_id], query, max_results=1):
+        return str(run.info.run_id)
+    tags = {STUDY_TAG: name, ROLE_TAG: STUDY_ROLE, MLFLOW_RUN_NAME: name}
+    return _create(client, experiment_id, tags)
+
+
+def _create(client: MlflowClient, experiment_id: str, tags: Mapping[str, str]) -> str:
+    run = client.create_run(experiment_id, tags={VERSION_TAG: __version__, **tags})
+    return str(run.info.run_id)
+
+
+def _logged_trials(
+    client: MlflowClient, experiment_id: str, parent: str
+) -> dict[str, tuple[str, int]]:
+    """Return run and number of logged seeds of each configuration whose logging was finished."""
+    found: dict[str, tuple[str, int]] = {}
+    token = None
+    query = f"tags.`{MLFLOW_PARENT_RUN_ID}` = '{parent}' and attributes.status = 'FINISHED'"
+    while True:
+        page = client.search_runs([experiment_id], query, page_token=token)
+        for run in page:
+            if TRIAL_TAG in run.data.tags:
+                n_seeds = int(run.data.metrics.get("n_seeds", 0))
+                found[run.data.tags[TRIAL_TAG]] = str(run.info.run_id), n_seeds
+        token = page.token
+        if not token:
+            return found
+
+
+def _begin_configuration(client: MlflowClient, home: tuple[str, str], row: Any) -> str:
+    experiment_id, parent = home
+    tags = {
+        MLFLOW_PARENT_RUN_ID: parent,
+        MLFLOW_RUN_NAME: f"trial {row.number}",
+        TRIAL_TAG: str(row.number),
+    }
+    run_id = _create(client, experiment_id, tags)
+    for name, value in row.params.items():
+        client.log_param(run_id, name, value)
+    return run_id
+
+
+def _log_seeds(
+    client: MlflowClient, home: tuple[str, str], row: Any, key: str, n_logged: int, nested: bool
+) -> None:
+    """Log what came after the seeds that were logged before, and the summary anew."""
+    _, run_id = home
+    per_seed, summary = configuration_items(row.records, key)
+    writer = RunWriter(run_id, client)
+    for step, items in list(enumerate(per_seed))[n_logged:]:
+        writer.log(LogItems(key, items.metrics), Point(step=step))
+    writer.log(summary)
+    out = row.eliminated_by
+    client.set_tag(run_id, STATUS_TAG, "finished" if out is None else f"eliminated by {out}")
+    if nested:
+        for seed_run in _nested(client, home, row.records[n_logged:], per_seed[n_logged:]):
+            client.set_terminated(seed_run)
+        client.set_tag(run_id, ROLE_TAG, SEED_PARENT_ROLE)
+    client.set_terminated(run_id)
+
+
+def _nested(
+    client: MlflowClient,
+    home: tuple[str, str],
+    records: Sequence[Any],
+    per_seed: Sequence[LogItems],
+) -> Iterator[str]:
+    experiment_id, parent = home
+    for record, items in zip(records, per_seed, strict=True):
+        tags = {
+            MLFLOW_PARENT_RUN_ID: parent,
+            MLFLOW_RUN_NAME: f"seed {record.seed}",
+            SEED_TAG: str(record.seed),
+        }
+        run_id = _create(client, experiment_id, tags)
+        client.log_param(run_id, "seed", record.seed)
+        RunWriter(run_id, client).log(items)
+        yield run_id

@@ -1,0 +1,191 @@
+"""The arguments of ``evaluate`` as one Arrow table, and back: pure, without MLflow.
+
+Columns hold the rows, the schema's metadata holds the options as JSON, so that nothing is unpickled
+or executed when a table is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from trueup.errors import InvalidInputError
+from trueup.read.columns import as_array, column
+from trueup.split_text import parse_split
+from trueup.splits import CrossFit, Split
+
+_METADATA_KEY = b"trueup"
+_FORMAT = 1
+_ROW_COLUMNS = ("row_id", "times", "sample_weight")
+_FIELD = "field."
+_DEFAULT_SPLIT = CrossFit()
+_LONG_UNITS = ("Y", "M", "W", "D", "h", "m")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a run the result of a table belongs.
+
+    Attributes
+    ----------
+    prefix : str
+        Put before the loss in the keys.
+    step, timestamp : int
+        Step and time (milliseconds since 1970) of the metrics.
+    model_id, dataset_name, dataset_digest : str or None
+        LoggedModel and data set of the metrics.
+    """
+
+    prefix: str
+    step: int
+    timestamp: int
+    model_id: str | None = None
+    dataset_name: str | None = None
+    dataset_digest: str | None = None
+
+
+@dataclass(frozen=True)
+class StoredCall:
+    """A call of ``evaluate`` that was read from a table.
+
+    Attributes
+    ----------
+    arguments : mapping
+        Every argument of ``evaluate``.
+    place : Place
+        Where the result belongs.
+    """
+
+    arguments: Mapping[str, Any]
+    place: Place
+
+
+def write_call(
+    y_true: Any,
+    y_pred: Any,
+    place: Place,
+    *,
+    loss: str = "log_loss",
+    y_logit: Any = None,
+    split: Split = _DEFAULT_SPLIT,
+    labels: Sequence[Any] | None = None,
+    fields: Mapping[str, Any] | None = None,
+    **row_columns: Any,
+) -> pa.Table:
+    """Return a table from which :func:`read_call` makes the same call of ``evaluate``.
+
+    Raises
+    ------
+    InvalidInputError
+        If the loss or the split is not one of trueup's own, which text can't name.
+    """
+    columns = {
+        "y_true": column(y_true, "y_true"),
+        **(_prediction_columns("y_pred", y_pred) if y_logit is None else {}),
+        **(_prediction_columns("y_logit", y_logit) if y_pred is None else {}),
+        **{
+            name: column(row_columns[name], name)
+            for name in _ROW_COLUMNS
+            if row_columns.get(name) is not None
+        },
+        **{f"{_FIELD}{name}": column(values, name) for name, values in (fields or {}).items()},
+    }
+    options = {
+        "format": _FORMAT,
+        "loss": _loss_name(loss),
+        "split": _split_text(split),
+        "labels": None if labels is None else np.asarray(labels).tolist(),
+        "place": asdict(place),
+        # Arrow and parquet know fewer units of time than numpy, and a period is a number of units.
+        "times": {name: str(c.dtype) for name, c in columns.items() if c.dtype.kind in "mM"},
+    }
+    table = pa.table({name: _arrow(values) for name, values in columns.items()})
+    return table.replace_schema_metadata({_METADATA_KEY: json.dumps(options).encode()})
+
+
+def read_call(table: pa.Table) -> StoredCall:
+    """Return the call of ``evaluate`` that a table holds.
+
+    Raises
+    ------
+    InvalidInputError
+        If the table was not made by :func:`write_call`, or by a later version of it.
+    """
+    raw = (table.schema.metadata or {}).get(_METADATA_KEY)
+    options = {} if raw is None else json.loads(raw)
+    if options.get("format") != _FORMAT:
+        raise InvalidInputError(
+            f"table must hold predictions of format {_FORMAT}; got {options.get('format')}. "
+            "Log them with trueup_mlflow.log.log_predictions."
+        )
+    names, times = table.column_names, options.get("times", {})
+
+    def column_of(name: str) -> NDArray[Any]:
+        values = _numpy(table, name)
+        return values.astype(times[name]) if name in times else values
+
+    arguments = {
+        "y_true": column_of("y_true"),
+        **_prediction(table),
+        "loss": options["loss"],
+        "split": parse_split(options["split"]),
+        "labels": options["labels"],
+        **{name: column_of(name) for name in _ROW_COLUMNS if name in names},
+        "fields": {
+            name.removeprefix(_FIELD): column_of(name) for name in names if name.startswith(_FIELD)
+        }
+        or None,
+    }
+    return StoredCall(arguments, Place(**options["place"]))
+
+
+def _prediction_columns(name: str, values: Any) -> dict[str, NDArray[Any]]:
+    array = as_array(values, name)
+    if array.ndim == 1:
+        return {name: array}
+    return {f"{name}_{index}": array[:, index] for index in range(array.shape[1])}
+
+
+def _prediction(table: pa.Table) -> dict[str, NDArray[Any]]:
+    name = "y_pred" if any(c.startswith("y_pred") for c in table.column_names) else "y_logit"
+    if name in table.column_names:
+        return {name: _numpy(table, name)}
+    n_columns = sum(other.startswith(f"{name}_") for other in table.column_names)
+    return {name: np.column_stack([_numpy(table, f"{name}_{i}") for i in range(n_columns)])}
+
+
+def _arrow(values: NDArray[Any]) -> pa.Array:
+    if values.dtype.kind in "OUT":
+        values = values.astype(object)
+        try:
+            return pa.array(values, from_pandas=True)
+        except pa.ArrowException:  # levels of several types: their text tells them apart as well
+            return pa.array([None if v is None or v != v else str(v) for v in values], pa.string())
+    if values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] in _LONG_UNITS:
+        values = values.astype(f"{values.dtype.kind}8[s]")
+    return pa.array(values.astype(values.dtype.newbyteorder("="), copy=False))
+
+
+def _numpy(table: pa.Table, name: str) -> NDArray[Any]:
+    return np.asarray(table.column(name).to_numpy())
+
+
+def _loss_name(loss: object) -> str:
+    if not isinstance(loss, str):
+        raise InvalidInputError(
+            f"loss must be the name of a loss to be stored; got {loss!r}. "
+            "Use log_evaluation for a loss of your own."
+        )
+    return loss
+
+
+def _split_text(split: Split) -> str:
+    text = repr(split)
+    parse_split(text)
+    return text

@@ -1,0 +1,51 @@
+"""Monitor registered models: estimated error before labels arrive, realized error after.
+
+The scheduler is the user's own: a cron job or an orchestrator calls :func:`estimate` with each
+batch. No estimate sees a change of the target given the features; :func:`realize` does.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trueup_mlflow.monitor.batches import estimate_chunks as estimate_chunks
+    from trueup_mlflow.monitor.batches import estimate_periods as estimate_periods
+    from trueup_mlflow.monitor.batches import init_missing as init_missing
+    from trueup_mlflow.monitor.batches import watch as watch
+    from trueup_mlflow.monitor.operations import compare as compare
+    from trueup_mlflow.monitor.operations import estimate as estimate
+    from trueup_mlflow.monitor.operations import init as init
+    from trueup_mlflow.monitor.operations import realize as realize
+    from trueup_mlflow.monitor.operations import records as records
+    from trueup_mlflow.monitor.operations import report as report
+    from trueup_mlflow.monitor.operations import status as status
+
+_HOME = {
+    "compare": "operations",
+    "estimate": "operations",
+    "estimate_chunks": "batches",
+    "estimate_periods": "batches",
+    "init": "operations",
+    "init_missing": "batches",
+    "realize": "operations",
+    "records": "operations",
+    "report": "operations",
+    "status": "operations",
+    "watch": "batches",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'trueup_mlflow.monitor' has no attribute {name!r}")
+    value = getattr(import_module(f"trueup_mlflow.monitor.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,305 @@
+"""The project backend ``trueup-seeds``: one project, several seeds, one parent run.
+
+``mlflow run . --backend trueup-seeds --backend-config '{"seeds": 5, "workers": 1}'`` makes a child
+run of each seed, waits for all of them, summarises their metrics on the parent and prints the
+summary. Each child is an ``mlflow run`` of its own, so that environment managers and project code
+behave as always.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+import mlflow
+from mlflow.entities import Param, RunStatus
+from mlflow.exceptions import ExecutionException
+from mlflow.projects import utils as project_utils
+from mlflow.projects.backend.abstract_backend import AbstractBackend
+from mlflow.projects.submitted_run import SubmittedRun
+from mlflow.projects.utils import (
+    PROJECT_ENV_MANAGER,
+    fetch_and_validate_project,
+    get_or_create_run,
+    get_run_env_vars,
+    load_project,
+)
+from mlflow.tracking import MlflowClient
+from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
+
+from trueup_mlflow.context import AUTOLOG_VARIABLE, SEED_VARIABLE
+from trueup_mlflow.seeds.log_seeds import log_seed_summary
+from trueup_mlflow.seeds.seed_processes import SeedProcesses, ends_cleanly_when_terminated
+from trueup_mlflow.seeds.seed_table import seed_table
+from trueup_mlflow.write.items import ROLE_TAG, SEED_PARENT_ROLE, SEED_TAG
+
+SEED_PARAMETER = "seed"
+_POLL = 0.5  # seconds
+_CONFIG_KEYS = {"seeds", "workers"}
+_KEYS_OF_MLFLOW = {  # which `mlflow run` puts into the same dictionary, in later versions too
+    key for name, key in vars(project_utils).items() if name.startswith("PROJECT_")
+}
+_EXPERIMENT_NAME = "MLFLOW_EXPERIMENT_NAME"  # mlflow run refuses it beside the id
+_FINISHED = str(RunStatus.to_string(RunStatus.FINISHED))
+_FAILED = str(RunStatus.to_string(RunStatus.FAILED))
+_KILLED = str(RunStatus.to_string(RunStatus.KILLED))
+
+
+@dataclass(frozen=True)
+class SeedsConfig:
+    """What ``--backend-config`` says: the seeds, and how many run at once."""
+
+    seeds: tuple[int, ...]
+    workers: int = 1
+
+    @classmethod
+    def read(cls, backend_config: Mapping[str, Any]) -> SeedsConfig:
+        """Read ``{"seeds": 5 or [3, 7], "workers": 1}``; five seeds by default.
+
+        Raises
+        ------
+        ExecutionException
+            If a key is unknown or a value not usable; MLflow shows the message and exits with 1.
+        """
+        unknown = sorted(set(backend_config) - _CONFIG_KEYS - _KEYS_OF_MLFLOW)
+        if unknown:
+            raise ExecutionException(
+                f"--backend-config must have no other keys than {sorted(_CONFIG_KEYS)}; "
+                f"got {unknown}. Check the spelling."
+            )
+        seeds = backend_config.get("seeds", 5)
+        workers = backend_config.get("workers", 1)
+        if _is_count(seeds):
+            seeds = list(range(seeds))
+        if not isinstance(seeds, list) or not seeds or not all(map(_is_integer, seeds)):
+            raise ExecutionException(
+                f"seeds must be a positive number or a list of integers; got {seeds!r}. "
+                "Pass --backend-config '{\"seeds\": 5}'."
+            )
+        if len(set(seeds)) != len(seeds):
+            raise ExecutionException(f"seeds must differ; got {seeds!r}. Name each seed once.")
+        if not _is_count(workers):
+            raise ExecutionException(
+                f"workers must be a positive number; got {workers!r}. "
+                "Pass the number of seeds that may run at once."
+            )
+        return cls(tuple(seeds), workers)
+
+
+class SeedsRun(SubmittedRun):
+    """The parent run, which has ended when MLflow gets to see it."""
+
+    def __init__(self, parent_run_id: str) -> None:
+        self._run_id = parent_run_id
+
+    @property
+    def run_id(self) -> str:
+        """The parent run."""
+        return self._run_id
+
+    def wait(self) -> bool:
+        return True
+
+    def get_status(self) -> str:
+        return _FINISHED
+
+    def cancel(self) -> None:
+        """Do nothing: the seeds have ended."""
+
+
+@dataclass(frozen=True)
+class _Project:
+    """A project that was fetched, and how to start one seed of it."""
+
+    uri: str
+    work_dir: str
+    entry_point: str
+    params: Mapping[str, Any]
+    version: str | None
+    experiment_id: str
+    env_manager: str | None
+
+    def seed_params(self, seed: int) -> dict[str, Any]:
+        """Return the parameters of a seed; ``seed`` is one only where the entry point declares it.
+
+        MLflow would append an undeclared parameter to the command, which may not know it.
+        """
+        entry_point = load_project(self.work_dir).get_entry_point(self.entry_point)
+        declared = SEED_PARAMETER in entry_point.parameters
+        return {**self.params, SEED_PARAMETER: seed} if declared else dict(self.params)
+
+    def create_run(self, seed: int, parent_run_id: str) -> str:
+        run = get_or_create_run(
+            None,
+            self.uri,
+            self.experiment_id,
+            self.work_dir,
+            self.version,
+            self.entry_point,
+            self.seed_params(seed),
+        )
+        client = MlflowClient()
+        for tag, value in (
+            (MLFLOW_PARENT_RUN_ID, parent_run_id),
+            (MLFLOW_RUN_NAME, f"seed {seed}"),
+            (SEED_TAG, str(seed)),
+        ):
+            client.set_tag(run.info.run_id, tag, value)
+        return str(run.info.run_id)
+
+    def command(self, seed: int, run_id: str) -> list[str]:
+        params = [f"{name}={value}" for name, value in self.seed_params(seed).items()]
+        return [
+            *(sys.executable, "-m", "mlflow", "run", self.work_dir),
+            *("--entry-point", self.entry_point, "--run-id", run_id),
+            *(("--env-manager", self.env_manager) if self.env_manager else ()),
+            *(word for param in params for word in ("--param-list", param)),
+        ]
+
+
+class SeedsBackend(AbstractBackend):
+    """Runs one project under several seeds."""
+
+    def run(
+        self,
+        project_uri: str,
+        entry_point: str,
+        params: Mapping[str, Any],
+        version: str | None,
+        backend_config: Mapping[str, Any],
+        tracking_uri: str,  # noqa: ARG002 - part of MLflow's interface; the client knows it
+        experiment_id: str,
+    ) -> SeedsRun:
+        """Run every seed, summarise them on the parent and return it.
+
+        Raises
+        ------
+        ExecutionException
+            If a seed failed. Nobody waits for a plugin's run, so raising is the one way to make
+            ``mlflow run`` exit with 1; the seeds that finished are summarised before.
+        """
+        config = SeedsConfig.read(backend_config)
+        params = {name: value for name, value in (params or {}).items() if name != SEED_PARAMETER}
+        project = _Project(
+            uri=project_uri,
+            work_dir=fetch_and_validate_project(project_uri, version, entry_point, params),
+            entry_point=entry_point,
+            params=params,
+            version=version,
+            experiment_id=experiment_id,
+            env_manager=backend_config.get(PROJECT_ENV_MANAGER),
+        )
+        parent_run_id = _create_parent(project)
+        status = _KILLED  # of the parent, unless we get to the end
+        try:
+            with ends_cleanly_when_terminated():
+                failed = _run_all(project, config, parent_run_id)
+            log_seed_summary(parent_run_id)
+            status = _FAILED if failed else _FINISHED
+        except Exception:
+            status = _FAILED
+            raise
+        finally:  # after Ctrl-C as well
+            MlflowClient().set_terminated(parent_run_id, status)
+        _print_summary(parent_run_id, config, failed)
+        if failed:
+            raise ExecutionException(
+                f"seeds {failed} failed; the other seeds are summarised on run {parent_run_id}"
+            )
+        return SeedsRun(parent_run_id)
+
+
+def seeds_backend() -> SeedsBackend:
+    """Return the backend; MLflow's entry point."""
+    return SeedsBackend()
+
+
+def _create_parent(project: _Project) -> str:
+    client = MlflowClient()
+    run = client.create_run(
+        project.experiment_id,
+        tags={
+            ROLE_TAG: SEED_PARENT_ROLE,
+            "mlflow.source.type": "PROJECT",
+            "mlflow.source.name": project.uri,
+            "mlflow.project.entryPoint": project.entry_point,
+        },
+    )
+    params = [Param(name, str(value)) for name, value in project.params.items()]
+    client.log_batch(run.info.run_id, params=params)
+    return str(run.info.run_id)
+
+
+def _run_all(project: _Project, config: SeedsConfig, parent_run_id: str) -> list[int]:
+    """Run each seed and return those that failed.
+
+    The first one runs alone: it builds the environment that all the others use. An exception or a
+    signal stops all of them.
+    """
+    processes = SeedProcesses()
+
+    def succeeded(seed: int) -> bool:
+        return _run_seed(project, seed, parent_run_id, processes)
+
+    first, *others = config.seeds
+    pool = ThreadPoolExecutor(config.workers)
+    try:
+        outcomes = _results([pool.submit(succeeded, first)])
+        outcomes += _results([pool.submit(succeeded, seed) for seed in others])
+    except BaseException:
+        processes.stop()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return [seed for seed, success in zip(config.seeds, outcomes, strict=True) if not success]
+
+
+def _results(futures: Sequence[Future[bool]]) -> list[bool]:
+    """Return the results, or raise the first exception; awake often enough to take a Ctrl-C.
+
+    Libraries that handle SIGINT in C may let the wait for a lock go on after it.
+    """
+    pending = set(futures)
+    while pending:
+        done, pending = wait(pending, timeout=_POLL, return_when=FIRST_EXCEPTION)
+        for future in done:
+            future.result()
+    return [future.result() for future in futures]
+
+
+def _run_seed(project: _Project, seed: int, parent_run_id: str, processes: SeedProcesses) -> bool:
+    run_id = project.create_run(seed, parent_run_id)
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != _EXPERIMENT_NAME},
+        **get_run_env_vars(run_id, project.experiment_id),
+        "MLFLOW_TRACKING_URI": mlflow.get_tracking_uri(),
+        SEED_VARIABLE: str(seed),
+        # Seeds the generators of a project that declares no seed, and logs calibrated twins.
+        AUTOLOG_VARIABLE: os.environ.get(AUTOLOG_VARIABLE, "1"),
+    }
+    success = processes.run(project.command(seed, run_id), environment)
+    client = MlflowClient()
+    status = RunStatus.from_string(client.get_run(run_id).info.status)
+    if processes.stopped and not success:
+        client.set_terminated(run_id, _KILLED)
+    elif not RunStatus.is_terminated(status):  # the child died before it could say so
+        client.set_terminated(run_id, _FINISHED if success else _FAILED)
+    return success
+
+
+def _print_summary(parent_run_id: str, config: SeedsConfig, failed: list[int]) -> None:
+    n = len(config.seeds)
+    print(f"parent run {parent_run_id}: {n - len(failed)} of {n} seeds finished")
+    print(seed_table(MlflowClient().get_run(parent_run_id).data.metrics), flush=True)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_count(value: object) -> bool:
+    return _is_integer(value) and value > 0  # type: ignore[operator] # it is an integer

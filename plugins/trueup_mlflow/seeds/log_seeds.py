@@ -1,0 +1,119 @@
+"""The parent run of seeds: mean, standard deviation and interval of its children's metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mlflow.entities import Run, RunStatus
+from mlflow.tracking import MlflowClient
+from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
+
+from trueup_mlflow.write.items import (
+    COUNT_KEY,
+    ROLE_TAG,
+    SEED_PARENT_ROLE,
+    SPREAD_ENDS,
+    LogItems,
+    calibrated_key,
+    figure_file,
+    seed_items,
+)
+from trueup_mlflow.write.writer import RunWriter
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_Seeds = Mapping[str, Sequence[float]]
+_MAX_CHILDREN = 50_000  # MLflow's own limit of one search
+
+
+def log_seed_summary(parent_run_id: str, *, client: MlflowClient | None = None) -> bool:
+    """Log ``K``, ``K_std``, ``K_low``, ``K_high``, ``n_seeds`` and figures on the parent of seeds.
+
+    Parameters
+    ----------
+    parent_run_id : str
+        Run whose finished child runs are the seeds.
+    client : MlflowClient, optional
+        Client of the store; one for the current tracking URI by default.
+
+    Returns
+    -------
+    bool
+        Whether anything was written.
+
+    Notes
+    -----
+    Only metrics that every finished child has are summarised: a mean over some of the seeds would
+    be taken for a mean over all of them. ``[K_low, K_high]`` is Student's t interval of the mean at
+    95%, over seeds, on these validation rows. Each ``K`` that has a calibrated twin gets the figure
+    ``trueup/seed_distributions_<K>.png``; it names the pipeline as the parent run is named.
+    """
+    client = client or MlflowClient()
+    parent = client.get_run(parent_run_id)
+    children = _finished_children(parent, client)
+    metrics_of_seeds = [child.data.metrics for child in children]
+    items = summary_items(metrics_of_seeds)
+    if not items.metrics:
+        return False
+    writer = RunWriter(parent_run_id, client)
+    client.set_tag(parent_run_id, ROLE_TAG, SEED_PARENT_ROLE)
+    summarised = set(items.metrics) & set(metrics_of_seeds[0])
+    _log_figures(parent.info.run_name, metrics_of_seeds, summarised, writer)
+    return writer.log(items)
+
+
+def summary_items(metrics_of_seeds: Sequence[Mapping[str, float]]) -> LogItems:
+    """Return what a parent gains from the metrics of its seeds; nothing for no seeds.
+
+    A metric of the seeds whose key is that of a summary, such as ``loss_std`` beside ``loss``, is
+    skipped.
+    """
+    shared = set.intersection(*map(set, metrics_of_seeds)) if metrics_of_seeds else set()
+    merged: dict[str, float] = {}
+    skipped: dict[str, str] = {}
+    taken = {COUNT_KEY}
+    for key in sorted(shared, key=lambda key: (len(key), key)):  # K comes before K_std
+        if key.startswith("system/"):
+            continue
+        if key in taken:
+            skipped[key] = "on the parent this key is that of a summary over seeds"
+            continue
+        items = seed_items(key, [metrics[key] for metrics in metrics_of_seeds])
+        taken |= {key + end for end in SPREAD_ENDS}
+        merged |= items.metrics
+        skipped |= items.skipped
+    return LogItems("seeds", merged, skipped=skipped)
+
+
+def _log_figures(
+    pipeline: str,
+    metrics_of_seeds: Sequence[Mapping[str, float]],
+    summarised: set[str],
+    writer: RunWriter,
+) -> None:
+    for key in sorted(key for key in summarised if calibrated_key(key) in summarised):
+        vanilla = {pipeline: [metrics[key] for metrics in metrics_of_seeds]}
+        calibrated = {pipeline: [metrics[calibrated_key(key)] for metrics in metrics_of_seeds]}
+        writer.log_figure(
+            partial(_draw, vanilla, calibrated, key), figure_file("seed_distributions", key), key
+        )
+
+
+def _draw(vanilla: _Seeds, calibrated: _Seeds, key: str) -> Figure:
+    from trueup_mlflow.write.figures import seed_distributions
+
+    return seed_distributions(vanilla, calibrated, metric=key)
+
+
+def _finished_children(parent: Run, client: MlflowClient) -> list[Run]:
+    return list(
+        client.search_runs(
+            [parent.info.experiment_id],
+            f"tags.`{MLFLOW_PARENT_RUN_ID}` = '{parent.info.run_id}' "
+            f"and attributes.status = '{RunStatus.to_string(RunStatus.FINISHED)}'",
+            max_results=_MAX_CHILDREN,
+        )
+    )

@@ -1,0 +1,1 @@
+"""What goes into a store: pure items, figures, and the one writer."""

@@ -1,0 +1,138 @@
+"""What a study was begun with, kept in the study: it cannot be resumed with something else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import optuna
+from optuna.storages import BaseStorage
+
+from trueup.decide.race import RaceRule
+from trueup.errors import InvalidInputError, StateMismatchError
+from trueup_optuna.seeds import SeedList
+
+SEEDS = "trueup:seeds"
+METRIC = "trueup:metric"
+SPLIT = "trueup:split"
+RULE = "trueup:rule"
+REPORTS = "trueup:reports"
+
+
+def pin(study: optuna.Study, facts: Mapping[str, Any]) -> None:
+    """Write the facts that the study doesn't hold yet, and refuse those that differ.
+
+    Raises
+    ------
+    StateMismatchError
+        If the study was begun with another value, naming both.
+    """
+    known = study.user_attrs
+    for key, value in facts.items():
+        if key not in known:
+            study.set_user_attr(key, value)
+        elif known[key] != value:
+            name, begun, given = _difference(key, known[key], value)
+            raise StateMismatchError(
+                f"{name} must be what the study {study.study_name!r} was begun with, "
+                f"{begun!r}; got {given!r}. Resume with the same {name} or begin another study."
+            )
+
+
+def _difference(key: str, begun: Any, given: Any) -> tuple[str, Any, Any]:
+    """Return the name and both values of what differs: of a rule, its first such argument."""
+    if key != RULE:
+        return key.removeprefix("trueup:"), begun, given
+    name = next(name for name in given if begun.get(name) != given[name])
+    return name, begun.get(name), given[name]
+
+
+class PinnedStudies:
+    """The studies whose facts were pinned in this process; a pickled copy begins empty."""
+
+    def __init__(self) -> None:
+        self._ids: WeakKeyDictionary[BaseStorage, set[int]] = WeakKeyDictionary()
+
+    def __contains__(self, study: optuna.Study) -> bool:
+        return study._study_id in self._ids.get(study._storage, ())
+
+    def add(self, study: optuna.Study) -> None:
+        """Remember the study."""
+        self._ids.setdefault(study._storage, set()).add(study._study_id)
+
+    def __reduce__(self) -> tuple[type[PinnedStudies], tuple[()]]:
+        return PinnedStudies, ()
+
+
+def single_objective(study: optuna.Study) -> None:
+    """Refuse a study with several objectives.
+
+    Raises
+    ------
+    InvalidInputError
+        If the study has more than one direction.
+    """
+    if len(study.directions) != 1:
+        raise InvalidInputError(
+            f"study must have a single objective; got {len(study.directions)} directions. "
+            "A seed race needs one number per seed: create the study with direction=..."
+        )
+
+
+def check_direction(study: optuna.Study) -> None:
+    """Refuse to maximise a loss.
+
+    Raises
+    ------
+    InvalidInputError
+        If the study maximises.
+    """
+    if sign(study) < 0.0:
+        raise InvalidInputError(
+            "direction must be 'minimize' for a loss, which is lower where a model is better; got "
+            "'maximize'. Create another study, or let train return a number to maximize."
+        )
+
+
+def sign(study: optuna.Study) -> float:
+    """Return 1.0 where the study minimises and -1.0 where it maximises."""
+    return -1.0 if study.direction == optuna.study.StudyDirection.MAXIMIZE else 1.0
+
+
+def seeds_of(study: optuna.Study) -> SeedList:
+    """Return the seeds that the study was begun with.
+
+    Raises
+    ------
+    InvalidInputError
+        If the study wasn't run with a SeedObjective.
+    """
+    kept = study.user_attrs.get(SEEDS)
+    if kept is None:
+        raise InvalidInputError(
+            f"study must have been run with a SeedObjective; got {study.study_name!r} "
+            "without seeds. Optimize it with SeedObjective(train, seeds=SeedList(20))."
+        )
+    return SeedList(len(kept["search"]), len(kept["confirm"]), (*kept["search"], *kept["confirm"]))
+
+
+def seeds_fact(seeds: SeedList) -> dict[str, list[int]]:
+    """Return the seeds in the form in which a study keeps them."""
+    return {"search": list(seeds.search), "confirm": list(seeds.reserved)}
+
+
+def rule_fact(rule: RaceRule) -> dict[str, Any]:
+    """Return the rule of the race in the form in which a study keeps it."""
+    return {
+        "n_configs": rule.n_configs,
+        "alpha": rule.alpha,
+        "epsilon": rule.epsilon,
+        "variance": rule.variance,
+    }
+
+
+def rule_of(study: optuna.Study) -> RaceRule | None:
+    """Return the rule that the study was begun with, or None where it has no seed race."""
+    kept = study.user_attrs.get(RULE)
+    return None if kept is None else RaceRule(**kept)

@@ -1,0 +1,51 @@
+"""Which of two pipelines is better, how sure that is, and how many more seeds would settle it.
+
+Numbers go in, a decision comes out. A *pipeline* is everything that leads from a seed to a model;
+its values are one metric per seed, and lower is better unless said otherwise.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trueup.decide.accuracy import metric_accuracy as metric_accuracy
+    from trueup.decide.compare import compare as compare
+    from trueup.decide.order import order_note as order_note
+    from trueup.decide.paired import paired_win_rate as paired_win_rate
+    from trueup.decide.proportion import Proportion as Proportion
+    from trueup.decide.reduction import Reduction as Reduction
+    from trueup.decide.reduction import variance_reduction as variance_reduction
+    from trueup.decide.row_bootstrap import RowInterval as RowInterval
+    from trueup.decide.seeds_needed import SeedsNeeded as SeedsNeeded
+    from trueup.decide.seeds_needed import required_seeds as required_seeds
+    from trueup.decide.verdict import Comparison as Comparison
+
+_HOME = {
+    "Comparison": "verdict",
+    "Proportion": "proportion",
+    "Reduction": "reduction",
+    "RowInterval": "row_bootstrap",
+    "SeedsNeeded": "seeds_needed",
+    "compare": "compare",
+    "metric_accuracy": "accuracy",
+    "order_note": "order",
+    "paired_win_rate": "paired",
+    "required_seeds": "seeds_needed",
+    "variance_reduction": "reduction",
+}
+
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'trueup.comparison' has no attribute {name!r}")
+    value = getattr(import_module(f"trueup.decide.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

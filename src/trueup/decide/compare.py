@@ -1,0 +1,125 @@
+"""From the runs of two pipelines to a decision."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueup.decide.accuracy import metric_accuracy
+from trueup.decide.checks import check_level, check_min_effect
+from trueup.decide.paired import paired_win_rate
+from trueup.decide.pairing import Arms, Paired, Values, pair_up
+from trueup.decide.proportion import Proportion
+from trueup.decide.row_bootstrap import RowLosses, row_interval
+from trueup.decide.sequential import confidence_radius, prefix_moments
+from trueup.decide.verdict import Comparison, Verdict
+
+
+def compare(
+    candidate: Values,
+    baseline: Values,
+    *,
+    paired: Paired = "auto",
+    min_effect: float = 0.0,
+    confidence_level: float = 0.95,
+    greater_is_better: bool = False,
+    allow_failed: bool = False,
+    rows: RowLosses | None = None,
+) -> Comparison:
+    """Decide which of two pipelines has the better mean metric.
+
+    Parameters
+    ----------
+    candidate, baseline : mapping seed -> value
+        One metric per run. None, NaN and infinity mark a failed seed.
+    paired : bool or "auto", default "auto"
+        Whether runs that share a seed are set against each other. "auto" pairs exactly when at
+        least 3 seeds are shared, whatever the values; runs without a partner are dropped and
+        counted.
+    min_effect : float, default 0
+        Smallest difference that matters, in units of the metric: a verdict says that the difference
+        is larger.
+    confidence_level : float, default 0.95
+        1 - the probability that a verdict between equal pipelines is ever given.
+    greater_is_better : bool, default False
+        Direction of the metric.
+    allow_failed : bool, default False
+        Leave failed seeds out of both arms and record them. That can bias the comparison: a
+        pipeline may fail on its bad seeds.
+    rows : (candidate, baseline) mappings seed -> array of shape (n_rows,), optional
+        Loss of each validation row of each run; adds an interval over seeds and rows.
+
+    Returns
+    -------
+    Comparison
+        Verdict, difference with an anytime-valid interval, and the probability of a better model.
+
+    Raises
+    ------
+    InvalidInputError
+        If an arm is empty, a seed failed and that is not allowed, or an argument is out of range.
+
+    Notes
+    -----
+    The verdict is the one of the t-mixture e-process (:mod:`trueup.decide.sequential`), so it
+    may be looked at after each seed. Unpaired runs meet in sorted order of their seeds: add seeds
+    at the end. The interval is over seeds with the validation rows fixed. The rule is exact for
+    normal differences. Two arms of one shape have symmetric differences, whose level held in all
+    simulations; where one arm alone is skewed it need not (12% false verdicts in place of 5% for
+    exponential differences, looked at after each of 50 seeds).
+
+    Examples
+    --------
+    >>> candidate = {0: 0.431, 1: 0.428, 2: 0.433, 3: 0.429, 4: 0.430, 5: 0.432}
+    >>> baseline = {0: 0.437, 1: 0.432, 2: 0.438, 3: 0.436, 4: 0.435, 5: 0.437}
+    >>> decision = compare(candidate, baseline)
+    >>> decision.verdict
+    'candidate'
+    >>> print(decision)  # doctest: +NORMALIZE_WHITESPACE
+    candidate beats baseline in 100% of 6 pairs that share a seed [54, 100];
+    mean of candidate - baseline -0.00533 [-0.00763, -0.00304] on these rows.
+    """
+    check_min_effect(min_effect)
+    check_level("confidence_level", confidence_level)
+    arms = pair_up(candidate, baseline, paired=paired, allow_failed=allow_failed)
+    difference, radius = _mean_and_radius(arms, 1.0 - confidence_level)
+    better = _probability_of_better(arms, confidence_level, greater_is_better)
+    low, high = difference - radius, difference + radius
+    return Comparison(
+        verdict=_verdict(low, high, min_effect, greater_is_better),
+        difference=difference,
+        low=low,
+        high=high,
+        p_better=better.value,
+        p_better_low=better.low,
+        p_better_high=better.high,
+        estimand=arms.estimand,
+        n_pairs=len(arms.pairs),
+        n_dropped=arms.n_dropped,
+        failed_candidate=arms.failed_candidate,
+        failed_baseline=arms.failed_baseline,
+        min_effect=min_effect,
+        confidence_level=confidence_level,
+        greater_is_better=greater_is_better,
+        rows=rows and row_interval(rows, arms.pairs, confidence_level=confidence_level),
+        pairs=arms.pairs,
+        differences=arms.differences,
+    )
+
+
+def _mean_and_radius(arms: Arms, alpha: float) -> tuple[float, float]:
+    moments = prefix_moments(arms.differences)
+    return float(np.mean(arms.differences)), float(confidence_radius(moments, alpha)[-1])
+
+
+def _probability_of_better(arms: Arms, level: float, greater_is_better: bool) -> Proportion:
+    estimate = paired_win_rate if arms.estimand == "paired" else metric_accuracy
+    sign = -1.0 if greater_is_better else 1.0
+    return estimate(sign * arms.candidate, sign * arms.baseline, confidence_level=level)
+
+
+def _verdict(low: float, high: float, min_effect: float, greater_is_better: bool) -> Verdict:
+    if high < -min_effect:
+        return "baseline" if greater_is_better else "candidate"
+    if low > min_effect:
+        return "candidate" if greater_is_better else "baseline"
+    return "inconclusive"

@@ -1,0 +1,141 @@
+"""Which runs of two arms are set against each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from trueup.decide.checks import FloatArray
+from trueup.errors import InvalidInputError
+
+Seed = Hashable
+Values = Mapping[Any, float | None]
+Paired = bool | Literal["auto"]
+Estimand = Literal["paired", "all pairs"]
+
+MINIMUM_SHARED = 3
+"""``paired="auto"`` pairs exactly when this many seeds are shared; it never looks at the values."""
+
+
+@dataclass(frozen=True)
+class Arms:
+    """The finished runs of both arms and the pairs of them, in a fixed order of seeds.
+
+    Attributes
+    ----------
+    estimand : str
+        "paired" when a pair shares its seed, else "all pairs".
+    pairs : tuple of (candidate seed, baseline seed)
+        In sorted order; without shared seeds the k-th of one arm meets the k-th of the other.
+    candidate, baseline : array
+        Values of the runs: of the pairs if paired, else all runs of the arm.
+    differences : array of shape (n_pairs,)
+        Candidate minus baseline of each pair.
+    n_dropped : int
+        Finished runs of both arms that are in no pair.
+    failed_candidate, failed_baseline : tuple of seeds
+        Seeds without a finite value.
+    """
+
+    estimand: Estimand
+    pairs: tuple[tuple[Seed, Seed], ...]
+    candidate: FloatArray
+    baseline: FloatArray
+    differences: FloatArray
+    n_dropped: int
+    failed_candidate: tuple[Seed, ...]
+    failed_baseline: tuple[Seed, ...]
+
+
+def pair_up(
+    candidate: Values, baseline: Values, *, paired: Paired = "auto", allow_failed: bool = False
+) -> Arms:
+    """Set the runs of two arms against each other.
+
+    Raises
+    ------
+    InvalidInputError
+        If an arm is no mapping or holds no finished run, if a seed failed and that is not allowed,
+        or if ``paired`` is True and no seed is shared.
+    """
+    _check_paired(paired)
+    first, failed_first = _finished("candidate", candidate, allow_failed)
+    second, failed_second = _finished("baseline", baseline, allow_failed)
+    shared = in_order(first.keys() & second.keys())
+    if paired is True and not shared:
+        raise InvalidInputError(
+            "candidate and baseline must share seeds with paired=True; got none in common. "
+            'Use paired="auto" or train both with the same seeds.'
+        )
+    pairs: tuple[tuple[Seed, Seed], ...]
+    by_seed = paired is True or (paired == "auto" and len(shared) >= MINIMUM_SHARED)
+    if by_seed:
+        pairs = tuple((seed, seed) for seed in shared)
+        first, second = {s: first[s] for s in shared}, {s: second[s] for s in shared}
+    else:
+        pairs = tuple(zip(in_order(first), in_order(second), strict=False))
+    n_finished = len(candidate) + len(baseline) - len(failed_first) - len(failed_second)
+    return Arms(
+        estimand="paired" if by_seed else "all pairs",
+        pairs=pairs,
+        candidate=_values(first),
+        baseline=_values(second),
+        differences=np.array([first[a] - second[b] for a, b in pairs]),
+        n_dropped=n_finished - 2 * len(pairs),
+        failed_candidate=failed_first,
+        failed_baseline=failed_second,
+    )
+
+
+def in_order(seeds: Iterable[Seed]) -> list[Seed]:
+    """Return the seeds sorted: numbers before everything else, which is sorted by its text."""
+    numbers = [seed for seed in seeds if isinstance(seed, (int, float, np.number))]
+    others = [seed for seed in seeds if not isinstance(seed, (int, float, np.number))]
+    return [*sorted(numbers), *sorted(others, key=str)]
+
+
+def _values(arm: Mapping[Seed, float]) -> FloatArray:
+    return np.array([arm[seed] for seed in in_order(arm)])
+
+
+def _check_paired(paired: Paired) -> None:
+    if paired not in (True, False, "auto"):
+        raise InvalidInputError(
+            f'paired must be True, False or "auto"; got {paired!r}. The default is "auto".'
+        )
+
+
+def _finished(
+    name: str, arm: Values, allow_failed: bool
+) -> tuple[dict[Seed, float], tuple[Seed, ...]]:
+    if not isinstance(arm, Mapping):
+        raise InvalidInputError(
+            f"{name} must be a mapping seed -> value; got {type(arm).__name__}. "
+            "Use dict(enumerate(values)) if the position is the seed."
+        )
+    values = {seed: _number(name, seed, value) for seed, value in arm.items()}
+    failed = tuple(in_order(seed for seed, value in values.items() if not math.isfinite(value)))
+    if failed and not allow_failed:
+        raise InvalidInputError(
+            f"{name} must hold a finite value for each seed; got {values[failed[0]]} at seed "
+            f"{failed[0]!r}. Rerun it, or pass allow_failed=True to leave it out of both arms."
+        )
+    finished = {seed: value for seed, value in values.items() if seed not in failed}
+    if not finished:
+        raise InvalidInputError(
+            f"{name} must hold at least one finished run; got {len(arm)} failed. Add seeds."
+        )
+    return finished, failed
+
+
+def _number(name: str, seed: Seed, value: float | None) -> float:
+    try:
+        return math.nan if value is None else float(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"{name} must hold numbers; got {value!r} at seed {seed!r}. Pass one metric per seed."
+        ) from error

@@ -1,0 +1,1 @@
+"""Evaluate predictions in memory and in files, and test what the bias costs."""

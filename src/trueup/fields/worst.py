@@ -1,0 +1,121 @@
+"""The worst cells of a field: which levels are off by more than chance, and by how much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+from scipy.stats import false_discovery_control
+
+from trueup.fields.cells import Cells
+from trueup.fields.distribution import two_sided_p_values
+from trueup.losses import FloatArray
+
+FALSE_DISCOVERY_RATE = 0.05
+
+
+@dataclass(frozen=True)
+class FieldCells:
+    """Each level of a field, the most surprising first. All arrays have one entry for each level.
+
+    Attributes
+    ----------
+    level : str array
+        Name of the level.
+    n : int array
+        Rows.
+    observed, predicted : float array
+        Rate of positive labels and mean probability, weighted where weights were given.
+    difference : float array
+        Observed minus predicted: positive = predictions too low.
+    p_value : float array
+        Two-sided, Poisson-binomial, of the probabilities being right in the cell.
+    q_value : float array
+        Benjamini-Hochberg adjusted: the cells with q <= 0.05 hold at most 5% false discoveries in
+        expectation.
+    offset : float array
+        Shift of the log-odds that the cell asks for, shrunk towards 0 by empirical Bayes.
+    low, high : float array
+        Interval of ``difference``: Clopper-Pearson, at the level 1 - 0.05 R / k for R
+        discoveries among k cells, so that it holds for cells that were selected for being off. With
+        weights, of Kish's effective number of rows.
+    """
+
+    level: NDArray[np.str_]
+    n: NDArray[np.intp]
+    observed: FloatArray
+    predicted: FloatArray
+    difference: FloatArray
+    p_value: FloatArray
+    q_value: FloatArray
+    offset: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    @property
+    def n_discoveries(self) -> int:
+        """Number of cells with q <= 0.05."""
+        return int((self.q_value <= FALSE_DISCOVERY_RATE).sum())
+
+    def to_columns(self) -> dict[str, NDArray[np.generic]]:
+        """Return the arrays by name, for a table."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def measure_cells(cells: Cells) -> FieldCells:
+    """Test and measure each cell.
+
+    References
+    ----------
+    Benjamini and Hochberg (1995) for the false discovery rate, Benjamini and Yekutieli (2005) for
+    intervals of selected parameters, Korn and Graubard (1998) for those with weights.
+    """
+    p_value = two_sided_p_values(cells)
+    q_value = np.asarray(false_discovery_control(p_value, method="bh"))
+    observed, predicted = cells.label_sum / cells.total, cells.proba_sum / cells.total
+    share = max(1, int((q_value <= FALSE_DISCOVERY_RATE).sum())) / len(p_value)
+    low, high = _clopper_pearson(cells, FALSE_DISCOVERY_RATE * share)
+    gap = np.abs(cells.label_sum - cells.proba_sum)
+    order = np.lexsort((-gap, p_value))
+    return FieldCells(
+        level=np.array(cells.levels.names)[order],
+        n=cells.count[order],
+        observed=observed[order],
+        predicted=predicted[order],
+        difference=(observed - predicted)[order],
+        p_value=p_value[order],
+        q_value=q_value[order],
+        offset=shrunk_offsets(cells)[order],
+        low=(low - predicted)[order],
+        high=(high - predicted)[order],
+    )
+
+
+def shrunk_offsets(cells: Cells) -> FloatArray:
+    """Return the log-odds offset of each cell, with its variance over cells by moments.
+
+    Notes
+    -----
+    To first order the sum of residuals of a cell is ``m * offset`` plus noise of variance v, with
+    m = sum w p (1 - p) and v = sum w^2 p (1 - p). The offsets' variance over cells that fits the
+    squares of these sums is ``sum(s^2 - v) / sum(m^2)``, or 0.
+    """
+    s, v = cells.label_sum - cells.proba_sum, cells.variance
+    m = cells.sums(cells.weight * cells.y_proba * (1.0 - cells.y_proba))
+    spread = float((s**2 - v).sum())
+    if spread <= 0.0:
+        return np.zeros_like(s)
+    noise = v * float((m**2).sum()) / spread
+    return np.divide(s * m, m**2 + noise, out=np.zeros_like(s), where=m > 0.0)
+
+
+def _clopper_pearson(cells: Cells, alpha: float) -> tuple[FloatArray, FloatArray]:
+    effective = cells.count / (1.0 + np.maximum(cells.spread, 0.0))
+    hits = effective * np.clip(cells.label_sum / cells.total, 0.0, 1.0)
+    misses = effective - hits
+    any_hit, any_miss = hits > 1e-9 * effective, misses > 1e-9 * effective
+    low = betaincinv(np.where(any_hit, hits, 1.0), misses + 1.0, 0.5 * alpha)
+    high = betaincinv(hits + 1.0, np.where(any_miss, misses, 1.0), 1.0 - 0.5 * alpha)
+    return np.where(any_hit, low, 0.0), np.where(any_miss, high, 1.0)

@@ -1,0 +1,1 @@
+"""The estimators that the one-step paper compares with."""

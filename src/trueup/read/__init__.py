@@ -1,0 +1,1 @@
+"""The one reader: from what users have to columns that were checked."""

@@ -1,0 +1,159 @@
+"""Columns of numpy, pandas, polars or torch as arrays, checked for what holds of any column."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from numbers import Number
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup._kernels import UInt64Array
+from trueup.errors import InvalidInputError
+from trueup.losses import FloatArray
+from trueup.read.row_hash import row_ids
+
+
+def column(values: Any, name: str) -> NDArray[Any]:
+    """Return a one-dimensional array from a numpy, pandas, polars or torch column.
+
+    Raises
+    ------
+    InvalidInputError
+        If the values have another number of dimensions; (n, 1) is taken as (n,).
+    """
+    array = as_array(values, name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InvalidInputError(
+            f"{name} must be one-dimensional; got shape {array.shape}. Pass one value for each row."
+        )
+    return array
+
+
+def as_array(values: Any, name: str) -> NDArray[Any]:
+    """Return an array from a numpy, pandas, polars or torch object, not copied if possible."""
+    if hasattr(values, "detach"):  # a torch tensor, perhaps on a GPU or with a gradient
+        values = values.detach().cpu()
+        values = values.float() if str(values.dtype) == "torch.bfloat16" else values
+    if np.ma.is_masked(values):
+        raise InvalidInputError(
+            f"{name} must not hold masked values; got some. Drop or fill the rows."
+        )
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InvalidInputError(
+            f"{name} must have rows of equal length; got a ragged list ({error}). Pass an array."
+        ) from None
+
+
+def floats(
+    array: NDArray[Any], name: str, not_finite: type[InvalidInputError] = InvalidInputError
+) -> FloatArray:
+    """Return numbers as float64, refused where they are of another type or not finite."""
+    array = plain_numbers(array)
+    if array.dtype.kind not in "fiub":
+        raise InvalidInputError(
+            f"{name} must be numbers; got dtype {array.dtype}. Convert the column to floats."
+        )
+    values = array.astype(np.float64, copy=False)
+    if array.dtype.kind not in "iub" and not _all_finite(values):
+        rule = f"{name} must be finite"
+        refuse_rows(~np.isfinite(values), values, rule, "Drop or fix the row.", not_finite)
+    return values
+
+
+def plain_numbers(array: NDArray[Any]) -> NDArray[Any]:
+    """Turn a column of objects into floats if all are Decimal, Fraction, Python numbers, bools."""
+    plain = array.dtype.kind == "O" and all(isinstance(v, Number | np.bool_) for v in array.flat)
+    return array.astype(np.float64) if plain else array
+
+
+def _all_finite(values: FloatArray) -> bool:
+    """Tell by the extremes, which cost less than a mask of all values; NaN is passed on by both."""
+    return values.size == 0 or bool(np.isfinite(values.min()) and np.isfinite(values.max()))
+
+
+def refuse_rows(
+    bad: NDArray[np.bool_],
+    values: NDArray[Any],
+    rule: str,
+    fix: str,
+    error: type[InvalidInputError] = InvalidInputError,
+) -> None:
+    """Raise an error with the first bad value and its index, if there is one."""
+    if bad.any():
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
+        where = index[0] if len(index) == 1 else index
+        raise error(f"{rule}; got {values[index]} at index {where}. {fix}")
+
+
+def read_weight(sample_weight: Any, n: int, *, may_be_zero: bool = False) -> FloatArray | None:
+    """Return weights of shape (n,), checked to be finite, not negative and not all zero."""
+    if sample_weight is None:
+        return None
+    values = floats(column(sample_weight, "sample_weight"), "sample_weight")
+    weight = np.ascontiguousarray(values)  # products with strided weights round otherwise
+    if len(weight) != n:
+        raise InvalidInputError(
+            f"sample_weight must have shape ({n},); got {weight.shape}. "
+            "Pass one weight for each row."
+        )
+    refuse_rows(
+        weight < 0.0, weight, "sample_weight must not be negative", "Drop or fix the weights."
+    )
+    if not may_be_zero and not weight.any():
+        raise InvalidInputError(
+            "sample_weight must hold a positive weight; got zeros only. Drop the argument."
+        )
+    return weight
+
+
+def read_ids(row_id: Any, n: int, first_row: int) -> UInt64Array:
+    """Return the 64-bit id of each row; without ids, its position from ``first_row`` on."""
+    if row_id is None:
+        return row_ids(None, n) + np.uint64(first_row)
+    return row_ids(column(row_id, "row_id"), n)
+
+
+def read_times(times: Any, n: int) -> NDArray[Any]:
+    """Return times of shape (n,), checked to be numbers or datetimes without missing ones."""
+    array = _datetimes(column(times, "times"))
+    if array.dtype.kind not in "fiuM":
+        raise InvalidInputError(
+            f"times must be numbers or datetimes; got dtype {array.dtype}. Convert the column."
+        )
+    if len(array) != n:
+        raise InvalidInputError(
+            f"times must have shape ({n},); got {array.shape}. Pass one time for each row."
+        )
+    missing = np.isnat(array) if array.dtype.kind == "M" else ~np.isfinite(array)
+    refuse_rows(missing, array, "times must not be missing", "Drop or fix the row.")
+    return array
+
+
+def _datetimes(array: NDArray[Any]) -> NDArray[Any]:
+    """Turn dates and datetimes into datetime64; those of a time zone by their own clock."""
+    if array.dtype.kind != "O" or not all(isinstance(time, date) for time in array):
+        return array
+    are_days = not any(isinstance(time, datetime) for time in array)
+    unit = "D" if are_days else "us"
+    return np.array([_without_zone(time) for time in array], dtype=f"datetime64[{unit}]")
+
+
+def _without_zone(time: date) -> Any:
+    if time != time:  # pandas' NaT is a datetime, and not equal to itself
+        return np.datetime64("NaT")
+    return time.replace(tzinfo=None) if isinstance(time, datetime) else time
+
+
+def check_threads(threads: Any) -> None:
+    """Refuse what is no number of threads."""
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
+        raise InvalidInputError(
+            f"threads must be an integer of at least 1; got {threads!r}. "
+            "Pass the number of free cores."
+        )

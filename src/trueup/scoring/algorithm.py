@@ -1,0 +1,217 @@
+"""Fit the bias on some groups of rows, correct and score others: Algorithm 1 on a sample.
+
+A sample is either rows, or weighted points that stand for many rows (see ``trueup.summaries``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.errors import UndefinedMetricError
+from trueup.losses import FloatArray, Loss
+from trueup.losses.scaling import exponent_of
+from trueup.scoring.result import BiasTerm, Evaluation, EvaluationSpec, StandardErrors
+from trueup.splits import GroupArray, Part, Split
+
+if TYPE_CHECKING:
+    from trueup.fields.measure import FieldCalibration
+    from trueup.summaries.field import FieldErrors
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows or points to score, and how many rows they stand for.
+
+    Attributes
+    ----------
+    loss : Loss
+        What is scored.
+    y_true, margin : float arrays of m rows or points
+        Labels and predictions on the scale of the bias.
+    weight, squared_weight : float array of shape (m,) or None
+        Sums of the weights, and of their squares, of the rows that each stands for; None: ones.
+    group : int array of shape (m,)
+        Group of the split.
+    row_counts : int array of shape (n_groups,)
+        Rows of each group.
+    support : int array of shape (n_groups, n_classes)
+        Rows of positive weight in each group and class; one column where there are no classes.
+    """
+
+    loss: Loss
+    y_true: FloatArray
+    margin: FloatArray
+    weight: FloatArray | None
+    squared_weight: FloatArray | None
+    group: GroupArray
+    row_counts: NDArray[np.intp]
+    support: NDArray[np.intp]
+
+
+def score(
+    sample: Sample,
+    split: Split,
+    fingerprint: int,
+    fields: Mapping[str, FieldCalibration | FieldErrors],
+) -> Evaluation:
+    """Return the vanilla and the calibrated loss of a sample.
+
+    Raises
+    ------
+    UndefinedMetricError
+        If the bias rows lack a class, no row is left to score, or float64 can't hold the result.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+        result = _score(sample, split, fingerprint, fields)
+    _require_finite(result)
+    return result
+
+
+def _score(
+    sample: Sample,
+    split: Split,
+    fingerprint: int,
+    fields: Mapping[str, FieldCalibration | FieldErrors],
+) -> Evaluation:
+    loss, weight = sample.loss, sample.weight
+    _require_two_classes(sample.support.sum(axis=0))
+    parts = tuple(split.parts(len(sample.row_counts)))
+    biases = tuple(_fit_bias(sample, part, split) for part in parts)
+    scored, corrected = _correct(sample, parts, biases)
+    _require_scored_rows(scored, weight)
+    vanilla = loss.values(sample.y_true, sample.margin)
+    groups = [part.scored for part in parts]
+    n, n_scored = int(sample.support.sum()), int(sample.support[groups].sum())
+    return Evaluation(
+        vanilla=_mean(vanilla, weight),
+        calibrated=_mean(corrected, _take(weight, scored)),
+        vanilla_on_scored_rows=_mean(vanilla[scored], _take(weight, scored)),
+        bias_term=_plain(loss.fit_bias(sample.y_true, sample.margin, weight)),
+        fold_bias_terms=tuple(_plain(bias) for bias in biases),
+        standard_errors=StandardErrors(
+            vanilla=_standard_error(vanilla, weight, sample.squared_weight, n),
+            calibrated=_standard_error(
+                corrected,
+                _take(weight, scored),
+                _take(sample.squared_weight, scored),
+                n_scored,
+            ),
+        ),
+        fields=fields,
+        n=int(sample.row_counts.sum()),
+        n_scored=int(sample.row_counts[groups].sum()),
+        fingerprint=f"{fingerprint:032x}:{split!r}",
+        spec=EvaluationSpec(loss.name, repr(split), _n_classes(sample)),
+    )
+
+
+def _fit_bias(sample: Sample, part: Part, split: Split) -> FloatArray:
+    _require_support(sample.support[list(part.fitted_on)].sum(axis=0), split)
+    if len(part.fitted_on) == len(sample.row_counts):
+        return sample.loss.fit_bias(sample.y_true, sample.margin, sample.weight)
+    fitted_on = np.zeros(len(sample.row_counts), dtype=bool)
+    fitted_on[list(part.fitted_on)] = True
+    mine = fitted_on[sample.group]
+    return sample.loss.fit_bias(
+        sample.y_true[mine], sample.margin[mine], _take(sample.weight, mine)
+    )
+
+
+def _require_two_classes(support: NDArray[np.intp]) -> None:
+    if len(support) > 1 and np.count_nonzero(support) == 1:
+        raise UndefinedMetricError(
+            f"y_true must hold more than one class; got {support.sum()} rows in which all labels "
+            f"are the same ({support.argmax()}). Pass rows of every class."
+        )
+
+
+def _require_support(support: NDArray[np.intp], split: Split) -> None:
+    """Refuse bias rows in which a class is missing or too rare for its bias to mean something."""
+    if len(support) == 1 and support[0] == 0:
+        raise UndefinedMetricError(
+            f"split must leave rows to fit the bias on; got none with {split!r}. "
+            "Use more rows or split=InSample()."
+        )
+    rarest = int(support.argmin())
+    if len(support) > 1 and support[rarest] < split.min_class_count:
+        raise UndefinedMetricError(
+            f"y_true must hold at least {split.min_class_count} rows of each class where "
+            f"{split!r} fits the bias; got {support[rarest]} of class {rarest}. "
+            "Use more rows, or split=InSample() if all rows together hold enough."
+        )
+
+
+def _correct(
+    sample: Sample, parts: tuple[Part, ...], biases: tuple[FloatArray, ...]
+) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Return which rows are scored, and the corrected loss of those."""
+    groups = [part.scored for part in parts]
+    is_scored = np.zeros(len(sample.row_counts), dtype=bool)
+    is_scored[groups] = True
+    bias_of_group = np.zeros((len(sample.row_counts), *biases[0].shape))
+    bias_of_group[groups] = biases
+    scored = is_scored[sample.group]
+    bias = bias_of_group[sample.group[scored]]
+    margin = sample.loss.correct(sample.margin[scored], bias)
+    return scored, sample.loss.values(sample.y_true[scored], margin)
+
+
+def _require_scored_rows(scored: NDArray[np.bool_], weight: FloatArray | None) -> None:
+    if not np.any(scored if weight is None else weight[scored]):
+        raise UndefinedMetricError(
+            "split must leave rows to score; got none. Use more rows or split=InSample()."
+        )
+
+
+def _require_finite(result: Evaluation) -> None:
+    """Refuse losses that are not numbers; the standard error of a single row is nan as ever."""
+    values = {
+        "vanilla": result.vanilla,
+        "calibrated": result.calibrated,
+        "vanilla_on_scored_rows": result.vanilla_on_scored_rows,
+        "bias_term": result.bias_term,
+        "standard_errors.vanilla": result.standard_errors.vanilla,
+        "standard_errors.calibrated": result.standard_errors.calibrated,
+    }
+    for name, value in values.items():
+        undefined = name.startswith("standard_errors") and np.isnan(value)
+        if not np.isfinite(value).all() and not undefined:
+            raise UndefinedMetricError(
+                f"{name} must be finite; got {value}: the predictions, targets or weights are too "
+                "large or too small to be squared. Rescale them."
+            )
+
+
+def _mean(values: FloatArray, weight: FloatArray | None) -> float:
+    return float(values.sum() / len(values) if weight is None else weight @ values / weight.sum())
+
+
+def _standard_error(
+    values: FloatArray, weight: FloatArray | None, squared_weight: FloatArray | None, n: int
+) -> float:
+    """Return the linearised standard error of a (weighted) mean; nan for a single row."""
+    if n < 2:
+        return float("nan")
+    deviation = values - _mean(values, weight)
+    exponent = exponent_of(deviation)
+    squares = np.ldexp(deviation, -exponent) ** 2
+    total = len(values) if weight is None else float(weight.sum())
+    variance = float(squares.sum() if squared_weight is None else squared_weight @ squares)
+    return float(np.ldexp(np.sqrt(max(0.0, variance) * n / (n - 1)) / total, exponent))
+
+
+def _take(weight: FloatArray | None, mask: NDArray[np.bool_]) -> FloatArray | None:
+    return None if weight is None else weight[mask]
+
+
+def _plain(bias: FloatArray) -> BiasTerm:
+    return float(bias) if bias.ndim == 0 else tuple(float(term) for term in bias)
+
+
+def _n_classes(sample: Sample) -> int | None:
+    return sample.support.shape[1] if sample.loss.task in ("binary", "multiclass") else None
