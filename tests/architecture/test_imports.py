@@ -20,7 +20,7 @@ HEAVY = ("mlflow", "optuna", "torch", "pandas", "sklearn", "matplotlib", "numba"
 
 
 def package_folder(package: str) -> Path:
-    return ROOT / ("plugins" if package in PLUGINS else "src") / package
+    return ROOT / ("src" if package == "trueup" else "plugins") / package
 
 
 def imported_packages(source: str) -> set[str]:
