@@ -31,7 +31,8 @@ _QUOTED_ENTRY = re.compile(
     re.IGNORECASE,
 )
 _FLAG = re.compile(
-    rf"(?<!\S)(--(?:[A-Za-z0-9]{{1,40}}-){{0,6}}{_SECRET}\s{{1,8}})[^\s-]\S{{0,4096}}", re.IGNORECASE
+    rf"(?<!\S)(--(?:[A-Za-z0-9]{{1,40}}-){{0,6}}{_SECRET}\s{{1,8}})[^\s-]\S{{0,4096}}",
+    re.IGNORECASE,
 )
 _AUTHORIZATION = re.compile(
     r"(\bauthorization[\"']?\s{0,8}[:=]\s{0,8}[\"']?(?:basic|bearer|token)\s{1,8})[^\s\"']{1,4096}",
