@@ -22,8 +22,10 @@ _EXTRA_OF = {
     "pyarrow": "files",
     "pyspark": "spark",
     "sklearn": "sklearn",
+    "starlette": "ui",
     "torch": "torch",
     "tqdm": "cli",
+    "uvicorn": "ui",
     "yaml": "cli",
 }
 

@@ -16,6 +16,15 @@ from trueup.replace_file import replace_file
 
 Restored = TypeVar("Restored")
 
+_OF_FORGED_PARTS = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
 
 def finite(array: NDArray[Any], n_dims: int, dtype: str = "float64") -> NDArray[Any]:
     """Return a stored array that is of a type and a number of dimensions, and finite.
@@ -95,7 +104,7 @@ def read(path: str | Path, kind: str, restore: Callable[[Arrays], Restored]) -> 
         )
     try:
         return restore(arrays)
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as e:
+    except _OF_FORGED_PARTS as e:
         raise CorruptFileError(
             f"{rule}; got one whose parts don't fit together ({type(e).__name__}: {e}). "
             "Save it again, or fetch another copy."
