@@ -5,13 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
+import numpy as np
+
 from trueup.errors import InvalidInputError, NotFittedError
 from trueup.monitoring.batch import Batch
 from trueup.monitoring.features import FeatureEncoder
 from trueup.monitoring.inputs import FloatArray, finite_vector, is_binary
 from trueup.monitoring.out_of_fold import is_refittable, out_of_fold_predictions
-from trueup.monitoring.panel import Panel, TrainingPanel, panel_from_arrays
-from trueup.monitoring.panel_fit import Labelled, fit_binary_panel, fit_panel, fit_training_panel
+from trueup.monitoring.panel import ConsensusPanel, TrainingPanel, panel_from_arrays
+from trueup.monitoring.panel_fit import (
+    Labelled,
+    fit_binary_panel,
+    fit_panel,
+    fit_training_panel,
+    reference_positions,
+)
+from trueup.monitoring.reference_periods import PeriodShift, period_shifts
 from trueup.monitoring.result import MSEEstimate
 from trueup.monitoring.storage import Arrays, nest, read, text, unnest, untext, write
 from trueup.monitoring.support import SUPPORT_ROWS, SupportCheck
@@ -80,7 +89,7 @@ class ConsensusEstimator:
         self._support = SupportCheck()
         self._binary = False
         self._skipped: tuple[str, ...] = ()
-        self._panel: Panel | None = None
+        self._panel: ConsensusPanel | TrainingPanel | None = None
 
     def fit(self, X: Any, y_pred: Any, y_true: Any) -> Self:
         """Fit all members on labelled rows.
@@ -161,6 +170,26 @@ class ConsensusEstimator:
             diagnostics={**support.diagnostics, **found.diagnostics},
         )
 
+    @property
+    def reference_error(self) -> float | None:
+        """Mean squared error on the reference; None where only training errors are known."""
+        panel = self._fitted()
+        return None if isinstance(panel, TrainingPanel) else panel.mean_error
+
+    def period_shifts(self, times: Any) -> tuple[PeriodShift, ...]:
+        """Return how the error moves between the periods of the reference.
+
+        Parameters
+        ----------
+        times : array-like of shape (n,)
+            Numbers or dates of the rows that ``fit`` was given, in their order.
+        """
+        panel = self._fitted()
+        if isinstance(panel, TrainingPanel):
+            return ()
+        kept = reference_positions(len(times), self.random_state)
+        return period_shifts(panel.reference.x, panel.reference.errors, np.asarray(times)[kept])
+
     def save(self, path: str | Path) -> None:
         """Write the fitted state, without ``model``, to an ``.npz`` file that holds no pickles."""
         panel = self._fitted()
@@ -194,7 +223,7 @@ class ConsensusEstimator:
         loaded._panel = panel_from_arrays(arrays, state["checks"])
         return loaded
 
-    def _fitted(self) -> Panel:
+    def _fitted(self) -> ConsensusPanel | TrainingPanel:
         if self._panel is None:
             raise NotFittedError("consensus must be fitted; got no fit. Call fit first.")
         return self._panel

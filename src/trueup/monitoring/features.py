@@ -112,6 +112,17 @@ class FeatureEncoder:
         return np.column_stack(encoded)
 
 
+def numeric_columns(X: Any) -> dict[str, FloatArray]:
+    """Return the present values of each column of numbers."""
+    found = {}
+    for name, column in _named_columns(X).items():
+        values = _column_values(column)
+        if _kind(values) == "number":
+            missing = _is_missing(values)
+            found[name] = _numbers(name, values, missing)[~missing]
+    return found
+
+
 def as_table(X: Any) -> Any:
     """Return a data frame as it is, and anything else as a 2-D array.
 

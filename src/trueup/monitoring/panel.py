@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -36,19 +35,6 @@ class Finding:
     high: float
     members: Mapping[str, float]
     diagnostics: Mapping[str, float]
-
-
-class Panel(Protocol):
-    """Fitted members."""
-
-    def judge(self, batch: Batch, random_state: int) -> Finding:
-        """Return what the members say about a batch."""
-
-    def check_names(self) -> list[str]:
-        """Return the names of the check models, sorted."""
-
-    def to_arrays(self) -> Arrays:
-        """Return the fitted state."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +103,11 @@ class ConsensusPanel:
         variance = _variance(self.reference, found, weights, len(batch))
         return Finding(mse, *log_interval(mse, variance), values, diagnostics)
 
+    @property
+    def mean_error(self) -> float:
+        """Mean squared error on the reference."""
+        return float(self.reference.errors.mean())
+
     def check_names(self) -> list[str]:
         """Return the names of the check models, sorted."""
         return sorted(self.checks)
@@ -144,7 +135,7 @@ class ConsensusPanel:
         return judges
 
 
-def panel_from_arrays(arrays: Arrays, check_names: list[str]) -> Panel:
+def panel_from_arrays(arrays: Arrays, check_names: list[str]) -> ConsensusPanel | TrainingPanel:
     """Return the panel that ``to_arrays`` described."""
     checks = {
         name: OneStepCheckModel.from_arrays(unnest(f"check/{name}", arrays)) for name in check_names
