@@ -55,7 +55,7 @@ lint: $(INSTALLED)
 # The site is built strictly: a broken link or a public name without a docstring ends it.
 docs: $(INSTALLED)
 	$(BIN)/python docs/site/draw_architecture.py
-	$(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 docs-check: $(INSTALLED)
 	$(BIN)/python -m pytest --quiet tests/docs

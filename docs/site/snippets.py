@@ -56,7 +56,9 @@ def run_python(found: list[Snippet], folder: Path, environment: dict[str, str]) 
     return [part.lstrip("\n") for part in printed.split(MARK)[:-1]]
 
 
-def run_console(snippet: Snippet, folder: Path, environment: dict[str, str]) -> list[tuple[str, str]]:
+def run_console(
+    snippet: Snippet, folder: Path, environment: dict[str, str]
+) -> list[tuple[str, str]]:
     """Type the commands of a block; return what each shows and what it prints."""
     found = []
     for typed in snippet.body.split("$ ")[1:]:

@@ -26,9 +26,7 @@ def test_every_snippet_runs_and_prints_what_is_shown(page, tmp_path):
     environment = environment_for(tmp_path)
     found = snippets(page.read_text())
     programs = [snippet for snippet in found if snippet.language == "python"]
-    for snippet, printed in zip(
-        programs, run_python(programs, tmp_path, environment), strict=True
-    ):
+    for snippet, printed in zip(programs, run_python(programs, tmp_path, environment), strict=True):
         if snippet.shown is not None:
             assert differs(snippet.shown, printed) is None, differs(snippet.shown, printed)
     for snippet in (snippet for snippet in found if snippet.language == "console"):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from trueup.calibrators.platt import PlattCalibrator as PlattCalibrator
     from trueup.calibrators.shift import ShiftCalibrator as ShiftCalibrator
     from trueup.calibrators.storage import load_calibrator as load_calibrator
+    from trueup.calibrators.storage import save_calibrator as save_calibrator
     from trueup.calibrators.temperature import TemperatureCalibrator as TemperatureCalibrator
 
 _HOME = {
@@ -43,6 +44,7 @@ _HOME = {
     "TemperatureCalibrator": "temperature",
     "compare_calibrators": "compare",
     "load_calibrator": "storage",
+    "save_calibrator": "storage",
 }
 
 __all__ = [*_HOME]
