@@ -1,6 +1,6 @@
 """Draw ``docs/architecture.svg`` from the imports: a room stands above every room that it imports.
 
-``python docs/site/draw_architecture.py`` writes the picture anew; a test says when it is not current.
+``python docs/site/draw_architecture.py`` writes the picture anew; a test tells if it is current.
 Of the arrows only those are drawn that no longer way already tells.
 """
 

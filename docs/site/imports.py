@@ -1,4 +1,4 @@
-"""Who imports whom, read from the source: the facts behind the picture and the architecture test."""
+"""Who imports whom, read from the source: for the picture and the architecture test."""
 
 from __future__ import annotations
 
