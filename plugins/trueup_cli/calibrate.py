@@ -79,10 +79,13 @@ def _read(file: Path, options: dict[str, Any]) -> pd.DataFrame:
     import pandas as pd
 
     from trueup.read.labels import read_binary_labels
-    from trueup_cli.columns import read_columns
+    from trueup.read.tables import read_columns
+    from trueup.read.times import read_times
 
     wanted = [options["target"], options["proba"], *options["fields"], options["time"]]
     frame = pd.DataFrame(read_columns([str(file)], filter(None, wanted)))
+    if options["time"]:
+        frame[options["time"]] = read_times(frame[options["time"]].to_numpy())
     raw = frame[options["target"]]
     labels = label_values(options["labels"], raw.to_numpy())
     return frame.assign(**{options["target"]: read_binary_labels(raw, labels).astype(int)})

@@ -15,6 +15,7 @@ from trueup.errors import (
     StateMismatchError,
     UndefinedMetricError,
 )
+from trueup.fields.sums import TABLE_COLUMNS
 from trueup.losses import BrierScore, LogLoss, Loss, PoissonDeviance, SquaredError
 from trueup.read.columns import check_threads
 from trueup.read.notices import Notices
@@ -23,7 +24,7 @@ from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Split, kernel_rule
 from trueup.summaries.batch import Batch, make_batch
 from trueup.summaries.exactness import require_exact_biases, require_magnitude
-from trueup.summaries.field import N_SUMS, FieldSummary
+from trueup.summaries.field import FieldSummary
 from trueup.summaries.logit_grid import LogitGrid
 from trueup.summaries.points import State
 from trueup.summaries.poisson import PoissonMoments
@@ -202,7 +203,7 @@ class LossSummary:
         """
         fields = fields_from_json(header.get("fields"))
         sums = {
-            f"field_{i}": np.zeros((len(levels), N_SUMS))
+            f"field_{i}": np.zeros((len(levels), TABLE_COLUMNS))
             for i, levels in enumerate(fields.values())
         }
         state = self._state.pattern(arrays)
