@@ -9,6 +9,7 @@ import click
 
 from trueup_cli.failures import BadInput
 from trueup_cli.label_values import label_values
+from trueup_cli.output import echo
 from trueup_cli.wording import in_options
 
 if TYPE_CHECKING:
@@ -78,10 +79,13 @@ def _read(file: Path, options: dict[str, Any]) -> pd.DataFrame:
     import pandas as pd
 
     from trueup.read.labels import read_binary_labels
-    from trueup_cli.columns import read_columns
+    from trueup.read.tables import read_columns
+    from trueup.read.times import read_times
 
     wanted = [options["target"], options["proba"], *options["fields"], options["time"]]
     frame = pd.DataFrame(read_columns([str(file)], filter(None, wanted)))
+    if options["time"]:
+        frame[options["time"]] = read_times(frame[options["time"]].to_numpy())
     raw = frame[options["target"]]
     labels = label_values(options["labels"], raw.to_numpy())
     return frame.assign(**{options["target"]: read_binary_labels(raw, labels).astype(int)})
@@ -104,10 +108,10 @@ def _fit(frame: pd.DataFrame, options: dict[str, Any]) -> None:
     fields = {name: frame[name] for name in options["fields"]}
     calibrator.fit(frame[options["proba"]], frame[options["target"]], fields=fields, **more)
     decision = getattr(calibrator, "decision_", None)
-    click.echo(_report(decision, name))
+    echo(_report(decision, name))
     if options["output"] is not None:
         calibrator.save(options["output"])
-        click.echo(f"saved to {options['output']}{_effect(decision)}")
+        echo(f"saved to {options['output']}{_effect(decision)}")
 
 
 def _calibrator(name: str, fields: tuple[str, ...]) -> Calibrator:
@@ -151,7 +155,7 @@ def _compare(frame: pd.DataFrame, options: dict[str, Any]) -> None:
         times=frame[options["time"]] if options["time"] else None,
         calibrators={name: known[name] for name in options["calibrators"] or known},
     )
-    click.echo(table.to_markdown(), nl=False)
+    echo(table.to_markdown(), nl=False)
     if options["log"]:
         _log(table, options)
 
@@ -167,4 +171,4 @@ def _log(table: CalibratorTable, options: dict[str, Any]) -> None:
         mlflow.set_experiment(options["experiment_name"])
     with mlflow.start_run(run_name="calibrators") as run:
         log_calibrators(table)
-    click.echo(f"logged to run {run.info.run_id}")
+    echo(f"logged to run {run.info.run_id}")
