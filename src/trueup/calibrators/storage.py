@@ -18,9 +18,10 @@ from trueup.errors import InvalidInputError
 
 _RECORDS = {
     "FieldLevels": "trueup.calibrators.levels",
-    "GuardDecision": "trueup.calibrators.guard",
+    "GuardDecision": "trueup.calibrators.guard_decision",
     "LinePlot": "trueup.calibrators.line_plot",
     "Network": "trueup.calibrators.network",
+    "OriginChange": "trueup.calibrators.guard_decision",
     "SharedLinePlot": "trueup.calibrators.shared_line_plot",
 }
 _FORMAT = 1
