@@ -25,6 +25,7 @@ COMMANDS = {
     "evaluate": _Entry("evaluate", "Score the predictions of files, vanilla and calibrated."),
     "monitor": _Entry("monitor", "Estimate the error of registered models before labels arrive."),
     "tune": _Entry("tune", "Tune hyper-parameters on the calibrated metric, over seeds."),
+    "ui": _Entry("ui", "Show pipelines, comparisons, studies and monitored models in the browser."),
 }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from trueup.errors import TrueupError, TrueupWarning
+from trueup.redact import without_credentials
 
 _EXTRA_OF = {
     "joblib": "sklearn",
@@ -21,8 +22,10 @@ _EXTRA_OF = {
     "pyarrow": "files",
     "pyspark": "spark",
     "sklearn": "sklearn",
+    "starlette": "ui",
     "torch": "torch",
     "tqdm": "cli",
+    "uvicorn": "ui",
     "yaml": "cli",
 }
 
@@ -55,7 +58,7 @@ def one_line_failures() -> Iterator[None]:
         except Exception as failure:
             if not _is_expected(failure):
                 raise
-            raise BadInput(" ".join(str(failure).split())) from failure
+            raise BadInput(without_credentials(" ".join(str(failure).split()))) from failure
 
 
 def _is_expected(failure: Exception) -> bool:

@@ -37,13 +37,9 @@ def _open_database(url: str) -> BaseStorage:
         rule, fix = "a database that can be opened", "Start its server or correct the URL"
         reason = getattr(error, "orig", error)
     raise InvalidInputError(
-        f"--storage must be {rule}; got {_without_password(url)!r}. {fix}, which looks like "
+        f"--storage must be {rule}; got {url!r}. {fix}, which looks like "
         f"postgresql+psycopg://user@host/name, or give the path of a journal file: {reason}"
     ) from None
-
-
-def _without_password(url: str) -> str:
-    return re.sub(r"(://[^:/@]*):[^/]*@", r"\1:***@", url)
 
 
 def _open_file(path: str) -> BaseStorage:

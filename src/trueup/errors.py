@@ -5,9 +5,14 @@ Every message reads ``<name> must be <rule>; got <value>[ at index <i>]. <how to
 
 from __future__ import annotations
 
+from trueup.redact import without_credentials
+
 
 class TrueupError(Exception):
-    """Base class of every exception that trueup raises on purpose."""
+    """Base class of every exception that trueup raises on purpose; no message holds a password."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(without_credentials(a) if isinstance(a, str) else a for a in args))
 
 
 class InvalidInputError(TrueupError, ValueError):

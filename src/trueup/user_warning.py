@@ -7,6 +7,7 @@ import warnings
 from types import FrameType
 
 from trueup.errors import TrueupWarning
+from trueup.redact import without_credentials
 
 _hosts = {"trueup", "sklearn"}
 """Trueup, and packages that call it on the user's behalf."""
@@ -26,7 +27,7 @@ def warn_user(message: str) -> None:
     while frame.f_back is not None and _is_host(frame):
         frame = frame.f_back
     warnings.warn_explicit(
-        message,
+        without_credentials(message),
         TrueupWarning,
         frame.f_code.co_filename,
         frame.f_lineno,

@@ -14,7 +14,8 @@ PLUGINS = ["trueup_mlflow", "trueup_optuna", "trueup_spark"]
 MAY_IMPORT = {
     "trueup": set(),
     **{plugin: {"trueup"} for plugin in PLUGINS},
-    "trueup_cli": {"trueup", *PLUGINS},
+    "trueup_ui": {"trueup", "trueup_mlflow", "trueup_optuna"},
+    "trueup_cli": {"trueup", *PLUGINS, "trueup_ui"},
 }
 HEAVY = ("mlflow", "optuna", "torch", "pandas", "sklearn", "matplotlib", "numba", "pyspark")
 

@@ -1,4 +1,4 @@
-"""Every metric key and tag that the MLflow plugin can write is in the glossary of the README.
+"""Every metric key and tag that the MLflow plugin can write is in docs/keys.md.
 
 Keys and tags are read from the source: the keys of dictionaries in the modules that say what a run
 gains, and every literal that begins with ``trueup.`` and is not the name of a module.
@@ -12,9 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "plugins" / "trueup_mlflow"
-README = (ROOT / "README.md").read_text()
-GLOSSARY = README[README.index("## What a run gains") : README.index("## When not to use it")]
-WITH_KEYS = [*PLUGIN.glob("*items.py"), PLUGIN / "log_study.py"]
+GLOSSARY = (ROOT / "docs" / "keys.md").read_text()
+WITH_KEYS = [*(PLUGIN / "write").glob("*items.py"), PLUGIN / "log" / "log_study.py"]
 NO_KEYS = {"moved"}  # a value of the record of a batch
 
 

@@ -16,7 +16,7 @@ def test_importing_the_package_loads_the_standard_library_only():
     assert loaded - set(sys.stdlib_module_names) <= {"trueup_mlflow", "__main__"} | site_modules()
 
 
-@pytest.mark.parametrize("module", ["items", "prediction_table", "figures"])
+@pytest.mark.parametrize("module", ["write.items", "log.prediction_table", "write.figures"])
 def test_what_is_logged_is_decided_without_mlflow(module):
     code = f"import sys; import trueup_mlflow.{module}; assert 'mlflow' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

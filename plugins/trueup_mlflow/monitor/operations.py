@@ -27,7 +27,7 @@ from trueup_mlflow.monitor.check_registry import (
 )
 from trueup_mlflow.monitor.compare_versions import ModelComparison, decide
 from trueup_mlflow.monitor.registered_model import LoadedModel, resolve
-from trueup_mlflow.monitor.report import Coverage, draw_series, render_report
+from trueup_mlflow.monitor.report_page import Coverage, draw_series, render_report
 from trueup_mlflow.monitor.store import PREDICTION, MonitorStore, records_of
 from trueup_mlflow.monitor.tables import (
     digest_of,

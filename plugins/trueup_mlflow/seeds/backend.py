@@ -31,6 +31,7 @@ from mlflow.projects.utils import (
 from mlflow.tracking import MlflowClient
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
 
+from trueup.redact import without_credentials
 from trueup_mlflow.context import AUTOLOG_VARIABLE, SEED_VARIABLE
 from trueup_mlflow.seeds.log_seeds import log_seed_summary
 from trueup_mlflow.seeds.seed_processes import SeedProcesses, ends_cleanly_when_terminated
@@ -225,11 +226,13 @@ def _create_parent(project: _Project) -> str:
         tags={
             ROLE_TAG: SEED_PARENT_ROLE,
             "mlflow.source.type": "PROJECT",
-            "mlflow.source.name": project.uri,
+            "mlflow.source.name": without_credentials(project.uri),
             "mlflow.project.entryPoint": project.entry_point,
         },
     )
-    params = [Param(name, str(value)) for name, value in project.params.items()]
+    params = [
+        Param(name, without_credentials(str(value))) for name, value in project.params.items()
+    ]
     client.log_batch(run.info.run_id, params=params)
     return str(run.info.run_id)
 

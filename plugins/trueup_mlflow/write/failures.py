@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trueup.errors import TrueupWarning
+from trueup.redact import without_credentials
 from trueup.user_warning import pass_over, warn_user
 
 pass_over("mlflow", "optuna", "lightning", "torch", "xgboost", "lightgbm")
@@ -20,7 +21,7 @@ def warn(message: str) -> None:
 
 
 def describe(failure: BaseException) -> str:
-    """Return a failure in one line, with its type where that is not one of trueup's."""
-    text = " ".join(str(failure).split())
+    """Return a failure in one line, with its type where that is not one of trueup's, clean."""
+    text = without_credentials(" ".join(str(failure).split()))
     kind = type(failure)
     return text if kind.__module__.startswith("trueup.") else f"{kind.__name__}: {text}"

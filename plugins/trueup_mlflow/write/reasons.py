@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from trueup.redact import without_credentials
+
 
 def reason_of(failure: Exception) -> str:
     """Return the message on one line, without the full stop that our sentence sets."""
-    return " ".join(str(failure).split()).rstrip(" .")
+    return without_credentials(" ".join(str(failure).split())).rstrip(" .")

@@ -16,6 +16,7 @@ from mlflow.entities import Dataset as DatasetEntity
 from mlflow.entities import DatasetInput, LoggedModelInput, Metric, RunTag
 from mlflow.tracking import MlflowClient
 
+from trueup.redact import without_credentials
 from trueup_mlflow.write.failures import describe, warn
 from trueup_mlflow.write.items import ARTIFACT_FOLDER, LogItems, skipped_items
 
@@ -80,8 +81,8 @@ class RunWriter:
 
     def log_text(self, text: str, name: str, key: str) -> bool:
         """Write a text as ``trueup/<name>``."""
-        path = f"{ARTIFACT_FOLDER}/{name}"
-        return self._guarded(key, lambda: self._client.log_text(self._run_id, text, path))
+        path, clean = f"{ARTIFACT_FOLDER}/{name}", without_credentials(text)
+        return self._guarded(key, lambda: self._client.log_text(self._run_id, clean, path))
 
     def log_table(self, make: Callable[[], pa.Table], name: str, key: str) -> bool:
         """Make a table and write it as ``trueup/<name>``; making is guarded as well."""
@@ -117,7 +118,7 @@ class RunWriter:
         self._client.log_batch(
             self._run_id,
             metrics=_metrics(items, point, self._run_id),
-            tags=[RunTag(tag, value) for tag, value in items.all_tags.items()],
+            tags=[RunTag(tag, without_credentials(value)) for tag, value in items.all_tags.items()],
         )
 
     def _link_inputs(self, point: Point) -> None:
@@ -151,7 +152,7 @@ class RunWriter:
     def _tag_skipped(self, key: str, reason: str) -> None:
         try:
             for tag, value in skipped_items(key, reason).all_tags.items():
-                self._client.set_tag(self._run_id, tag, value)
+                self._client.set_tag(self._run_id, tag, without_credentials(value))
         except Exception as failure:  # most likely the store that has just failed
             warn(f"the run could not be tagged: {describe(failure)}")
 

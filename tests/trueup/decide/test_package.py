@@ -10,7 +10,7 @@ import trueup.comparison
 
 def test_every_public_name_can_be_imported():
     for name in trueup.comparison.__all__:
-        assert getattr(trueup.comparison, name).__module__.startswith("trueup.comparison.")
+        assert getattr(trueup.comparison, name).__module__.startswith("trueup.decide.")
     assert set(dir(trueup.comparison)) == set(trueup.comparison.__all__)
 
 

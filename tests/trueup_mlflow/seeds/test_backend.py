@@ -16,7 +16,7 @@ import pytest
 from mlflow.exceptions import ExecutionException
 from mlflow.tracking import MlflowClient
 
-from trueup_mlflow import backend
+from trueup_mlflow.seeds import backend
 from trueup_mlflow.seeds.backend import SeedsConfig
 
 TRAIN = """

@@ -1,0 +1,1 @@
+"""From an MLflow store to frozen dataclasses; nothing is written."""

@@ -1,0 +1,77 @@
+"""The runs of experiments, kept in memory and brought up to date by a few small searches.
+
+A run that ended long ago is not asked for again before everything is read anew: MLflow has no
+search for what was changed. So a tag that is set on an old run shows after ``MAX_AGE`` seconds at
+the latest, or at once when the reader asks for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from threading import Lock
+from uuid import uuid4
+
+from mlflow import MlflowClient
+
+from trueup_ui.read.stored_run import StoredRun
+
+PAGE_SIZE = 5_000
+MAX_AGE = 300.0
+"""Seconds after which all runs of an experiment are read again."""
+CLOCK_SKEW = 600_000
+"""Milliseconds by which clocks of the machines that write runs may differ."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All active runs of an experiment, the oldest first, and a text that changes as they do."""
+
+    version: str
+    runs: tuple[StoredRun, ...]
+
+
+class RunCache:
+    """The runs of one experiment, as one client sees them."""
+
+    def __init__(self, client: MlflowClient, experiment_id: str) -> None:
+        self._client = client
+        self._experiment_id = experiment_id
+        self._lock = Lock()
+        self._runs: dict[str, StoredRun] = {}
+        self._read_at: float | None = None
+        self._snapshot = Snapshot("", ())
+
+    def snapshot(self, *, anew: bool = False) -> Snapshot:
+        """Return the runs as they are now; ``anew`` reads all of them again."""
+        with self._lock:
+            known = self._runs
+            if anew or self._read_at is None or time.monotonic() - self._read_at > MAX_AGE:
+                current = {run.run_id: run for run in self._search("")}
+                self._read_at = time.monotonic()
+            else:
+                current = {**known, **{run.run_id: run for run in self._changed()}}
+            if current != known or not self._snapshot.version:
+                ordered = sorted(current.values(), key=lambda run: (run.start, run.run_id))
+                self._runs, self._snapshot = current, Snapshot(uuid4().hex, tuple(ordered))
+            return self._snapshot
+
+    def _changed(self) -> Iterator[StoredRun]:
+        """Yield the runs that are new, at work, or have just ended."""
+        started = max((run.start for run in self._runs.values()), default=0)
+        ended = max((run.end for run in self._runs.values()), default=0)
+        yield from self._search(f"attributes.start_time >= {max(0, started - CLOCK_SKEW)}")
+        yield from self._search(f"attributes.end_time >= {max(1, ended - CLOCK_SKEW)}")
+        yield from self._search("attributes.status = 'RUNNING'")
+
+    def _search(self, query: str) -> Iterator[StoredRun]:
+        token = None
+        while True:
+            page = self._client.search_runs(
+                [self._experiment_id], query, max_results=PAGE_SIZE, page_token=token
+            )
+            yield from map(StoredRun.of, page)
+            token = page.token
+            if not token:
+                return

@@ -1,0 +1,158 @@
+"""One metric over the seeds of a pipeline, vanilla and calibrated, and what is odd about it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trueup.comparison import Reduction, variance_reduction
+from trueup.errors import TrueupError
+from trueup_mlflow.write.items import (
+    COUNT_KEY,
+    SPREAD_ENDS,
+    bias_cost_key,
+    calibrated_key,
+    is_own_key,
+    skipped_tag,
+)
+from trueup_ui.read.stored_run import StoredRun
+from trueup_ui.view.pipelines import Pipeline
+
+FEW_SEEDS = 5
+"""With fewer pairs of seeds no comparison at 95% can have a finite interval."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Values over seeds: mean, and the sample standard deviation where there are two."""
+
+    values: tuple[float, ...]
+    mean: float
+    sd: float | None
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread | None:
+        """Return the spread of values, None for none."""
+        if not values:
+            return None
+        sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+        return cls(tuple(values), float(np.mean(values)), sd)
+
+
+@dataclass(frozen=True)
+class PipelineSeeds:
+    """One pipeline under one metric ``K``.
+
+    Attributes
+    ----------
+    pipeline : Pipeline
+        Its runs.
+    vanilla, calibrated : Spread or None
+        Of the finished runs that have the metric; None where none has.
+    bias_cost : float or None
+        Mean over the runs that have it.
+    reduction : Reduction or None
+        Of the standard deviation, from three runs with both values on.
+    n_running, n_failed : int
+        Runs at work, and runs that failed or were killed.
+    warnings : tuple of str
+        What a reader must know before he trusts the numbers.
+    """
+
+    pipeline: Pipeline
+    vanilla: Spread | None
+    calibrated: Spread | None
+    bias_cost: float | None
+    reduction: Reduction | None
+    n_running: int
+    n_failed: int
+    warnings: tuple[str, ...]
+
+    @property
+    def n_seeds(self) -> int:
+        """Finished runs that have the metric."""
+        return 0 if self.vanilla is None else len(self.vanilla.values)
+
+
+def finished_values(runs: Sequence[StoredRun], key: str) -> dict[str, float]:
+    """Return run id -> finite value of the finished runs."""
+    return {
+        run.run_id: run.metrics[key]
+        for run in runs
+        if run.status == "FINISHED" and math.isfinite(run.metrics.get(key, math.nan))
+    }
+
+
+def summarise(pipeline: Pipeline, key: str) -> PipelineSeeds:
+    """Return what the seeds of a pipeline say about ``K``."""
+    runs = pipeline.runs
+    vanilla = finished_values(runs, key)
+    calibrated = finished_values(runs, calibrated_key(key))
+    cost = finished_values(runs, bias_cost_key(key))
+    both = [run_id for run_id in vanilla if run_id in calibrated]
+    states = Counter(run.status for run in runs)
+    return PipelineSeeds(
+        pipeline,
+        Spread.of([*vanilla.values()]),
+        Spread.of([*calibrated.values()]),
+        float(np.mean([*cost.values()])) if cost else None,
+        _reduction([vanilla[one] for one in both], [calibrated[one] for one in both]),
+        states["RUNNING"] + states["SCHEDULED"],
+        states["FAILED"] + states["KILLED"],
+        tuple(_warnings(pipeline, key, vanilla)),
+    )
+
+
+def metric_keys(runs: Sequence[StoredRun]) -> list[str]:
+    """Return each ``K`` that runs have; those with a calibrated twin first.
+
+    Keys that trueup puts beside some K, and those of summaries over seeds, are left out.
+    """
+    seen = Counter(key for run in runs for key in run.metrics)
+    summaries = {key + end for key in seen for end in SPREAD_ENDS} | {COUNT_KEY}
+    keys = [
+        key
+        for key in seen
+        if not is_own_key(key) and key not in summaries and not key.startswith("system/")
+    ]
+    return sorted(keys, key=lambda key: (calibrated_key(key) not in seen, -seen[key], key))
+
+
+def _reduction(vanilla: Sequence[float], calibrated: Sequence[float]) -> Reduction | None:
+    if len(vanilla) < 3:
+        return None
+    try:
+        return variance_reduction(vanilla, calibrated)
+    except TrueupError:  # equal in all runs: a warning says so
+        return None
+
+
+def _warnings(pipeline: Pipeline, key: str, values: Mapping[str, float]) -> list[str]:
+    found = []
+    runs = [run for run in pipeline.runs if run.run_id in values]
+    rows = {run.as_seed_run(0).fingerprint(key) for run in runs} - {None}
+    if len(rows) > 1:
+        found.append(f"different rows: {len(rows)} sets of validation rows among the seeds")
+    if len(runs) > 1 and len(set(values.values())) == 1:
+        found.append("unused seed: every run has the same value, so the seed changed nothing")
+    repeated = [seed for seed, n in Counter(run.seed for run in runs).items() if n > 1]
+    if repeated and repeated != [None]:
+        found.append(f"seed {_listed(repeated)} trained more than once")
+    if 0 < len(runs) < FEW_SEEDS:
+        found.append(f"few seeds: {len(runs)}, and no decision is possible before {FEW_SEEDS}")
+    return [*found, *_skipped(pipeline.runs, key)]
+
+
+def _skipped(runs: Sequence[StoredRun], key: str) -> list[str]:
+    tags = (skipped_tag(key), skipped_tag(calibrated_key(key)))
+    reasons = Counter(run.tags[tag] for run in runs for tag in tags if tag in run.tags)
+    return [f"no calibrated value in {n} runs: {reason}" for reason, n in reasons.items()]
+
+
+def _listed(seeds: Sequence[int | str | None]) -> str:
+    shown = [str(seed) for seed in seeds if seed is not None]
+    return ", ".join(shown[:3]) + (" and others" if len(shown) > 3 else "")

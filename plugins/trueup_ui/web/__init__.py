@@ -1,0 +1,1 @@
+"""Requests and answers: the routes, the server, MLflow's app and the static report."""

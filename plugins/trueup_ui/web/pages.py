@@ -1,0 +1,67 @@
+"""What all pages share: the store of a request, the frame around a page, failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from trueup_ui.read.store import Store, StoredExperiment
+from trueup_ui.web.rendering import Links, Templates
+
+StoreOf = Callable[[Request], Store]
+"""Request -> the store as the user of that request sees it."""
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The frame of a page: where the reader is, and where else he can go."""
+
+    here: str
+    experiment: StoredExperiment | None
+    experiments: tuple[StoredExperiment, ...]
+
+
+class Pages:
+    """Renders pages for requests."""
+
+    def __init__(self, store_of: StoreOf, mlflow: str | None) -> None:
+        self.store_of = store_of
+        self._mlflow = mlflow
+        self._templates = Templates()
+
+    def home(self, request: Request) -> Response:
+        """Send the reader to the experiment with the latest run."""
+        newest = self.store_of(request).newest_experiment()
+        if newest is None:
+            return self.html(request, "empty_store.html", "experiment")
+        return RedirectResponse(self.links(request)("experiment", newest))
+
+    def html(
+        self,
+        request: Request,
+        template: str,
+        here: str,
+        content: Mapping[str, Any] | None = None,
+        experiment: StoredExperiment | None = None,
+    ) -> HTMLResponse:
+        """Return a page in its frame."""
+        shell = Shell(here, experiment, tuple(self.store_of(request).experiments()))
+        inside = {"shell": shell, **(content or {})}
+        return HTMLResponse(self._templates.render(template, self.links(request), inside))
+
+    def links(self, request: Request) -> Links:
+        """Return the links of a page, which may be mounted below another application."""
+        return Links(request.scope.get("root_path", ""), self._mlflow)
+
+    def failure(self, request: Request, failure: Exception, status: HTTPStatus) -> Response:
+        """Return what went wrong, without the frame: the store may be what failed."""
+        text = getattr(failure, "message", "") or getattr(failure, "detail", "") or str(failure)
+        content = {"status": status, "text": text}
+        page = self._templates.render("failure.html", self.links(request), content)
+        asks = {"WWW-Authenticate": 'Basic realm="mlflow"'} if status == 401 else None
+        return HTMLResponse(page, status, headers=asks)

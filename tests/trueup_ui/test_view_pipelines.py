@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import pytest
+
+from trueup_ui.read.stored_run import StoredRun
+from trueup_ui.view.experiment import Choice, experiment_page
+from trueup_ui.view.pipelines import choices, group
+from trueup_ui.view.seeds import metric_keys, summarise
+
+
+def run(run_id, metrics=None, *, parent=None, seed=None, status="FINISHED", params=None, **tags):
+    tags = {name.replace("__", "."): value for name, value in tags.items()}
+    if parent:
+        tags["mlflow.parentRunId"] = parent
+    if seed is not None:
+        tags["trueup.seed"] = str(seed)
+    return StoredRun(run_id, "1", run_id, status, 1, 2, params or {}, tags, metrics or {})
+
+
+def seeds(parent, values, calibrated=None, **tags):
+    children = [
+        run(
+            f"{parent}{seed}",
+            {"loss": value, **({"calibrated_loss": calibrated[seed]} if calibrated else {})},
+            parent=parent,
+            seed=seed,
+            **tags,
+        )
+        for seed, value in enumerate(values)
+    ]
+    return [run(parent), *children]
+
+
+def test_parents_of_seeds_are_pipelines_and_other_runs_are_counted():
+    found = group([*seeds("a", [1.0, 2.0]), run("alone", {"loss": 3.0})])
+    assert [(one.key, len(one.runs)) for one in found.pipelines] == [("a", 2)]
+    assert found.n_left_out == 1
+
+
+def test_without_parents_equal_parameters_but_the_seed_make_a_pipeline():
+    runs = [
+        run(f"{rate}{seed}", {"loss": 1.0}, params={"rate": rate, "seed": seed, "same": "x"})
+        for rate in "12"
+        for seed in "012"
+    ]
+    found = group(runs)
+    assert found.by == "params"
+    assert [(one.name, len(one.runs)) for one in found.pipelines] == [
+        ("rate = 1", 3),
+        ("rate = 2", 3),
+    ]
+    assert choices(runs) == ["parents", "params", "param:rate", "param:same"]
+
+
+def test_runs_are_grouped_by_a_tag_and_those_without_are_counted():
+    runs = [run("a", {"loss": 1.0}, team="x"), run("b", {"loss": 1.0})]
+    found = group(runs, "tag:team")
+    assert [one.name for one in found.pipelines] == ["x"]
+    assert found.n_left_out == 1
+
+
+def test_studies_comparisons_and_monitors_are_no_pipelines():
+    roles = ["study", "comparison", "resampling", "check_train", "monitor"]
+    runs = [run(role, {"loss": 1.0}, trueup__role=role) for role in roles]
+    assert group(runs).pipelines == ()
+
+
+def test_failed_runs_have_no_part_in_the_mean():
+    runs = seeds("a", [1.0, 3.0])
+    runs.append(run("f", {"loss": 100.0}, parent="a", seed=2, status="FAILED"))
+    found = summarise(group(runs).pipelines[0], "loss")
+    assert (found.vanilla.mean, found.n_seeds, found.n_failed) == (2.0, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("values", "tags", "words"),
+    [
+        ([1.0] * 5, {}, "unused seed"),
+        ([1.0, 2.0], {}, "few seeds: 2"),
+    ],
+)
+def test_what_is_odd_is_said(values, tags, words):
+    found = summarise(group(seeds("a", values, **tags)).pipelines[0], "loss")
+    assert any(words in text for text in found.warnings)
+
+
+def test_seeds_on_different_rows_are_named():
+    runs = seeds("a", [1.0, 2.0, 3.0])
+    for one, rows in zip(runs[1:], "xxy", strict=True):
+        one.tags["trueup.fingerprint.loss"] = rows
+    found = summarise(group(runs).pipelines[0], "loss")
+    assert "different rows: 2 sets of validation rows among the seeds" in found.warnings
+
+
+def test_a_seed_trained_twice_is_named():
+    runs = [*seeds("a", [1.0, 2.0]), run("again", {"loss": 3.0}, parent="a", seed=1)]
+    found = summarise(group(runs).pipelines[0], "loss")
+    assert "seed 1 trained more than once" in found.warnings
+
+
+def test_metrics_with_a_calibrated_twin_come_first():
+    runs = [run("a", {"auc": 1.0, "loss": 1.0, "calibrated_loss": 1.0, "loss_std": 0.1})]
+    assert metric_keys(runs) == ["loss", "auc"]
+
+
+def test_a_pipeline_whose_rank_the_calibration_changes_is_marked():
+    runs = [
+        *seeds("a", [1.0, 1.2, 1.1], [0.95, 0.97, 0.96]),
+        *seeds("b", [1.3, 1.5, 1.4], [0.7, 0.71, 0.72]),
+        *seeds("c", [2.0, 2.1, 2.2], [2.0, 2.1, 2.2]),
+    ]
+    page = experiment_page(runs, Choice())
+    assert [(row.seeds.pipeline.name, row.moved) for row in page.rows] == [
+        ("b", 1),
+        ("a", -1),
+        ("c", 0),
+    ]
+    assert page.n_moved == 2
+    by_vanilla = experiment_page(runs, Choice(order="vanilla"))
+    assert [row.seeds.pipeline.name for row in by_vanilla.rows] == ["a", "b", "c"]
+    upside_down = experiment_page(runs, Choice(higher=True))
+    assert [row.rank for row in upside_down.rows] == [1, 2, 3]
+    assert upside_down.rows[0].seeds.pipeline.name == "c"
+
+
+def test_an_infinite_value_is_no_value():
+    page = experiment_page(seeds("a", [1.0, float("inf"), float("nan"), 2.0]), Choice())
+    assert page.rows[0].seeds.n_seeds == 2
