@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 import trueup
-from trueup import Evaluation, FieldCalibration
+from trueup import Evaluation
 from trueup.evaluation.files import evaluate_files, resolve
 from trueup.losses import LOSSES
 from trueup.split_text import parse_split
@@ -202,14 +202,10 @@ def _rows(evaluation: Evaluation, items: LogItems) -> dict[str, float]:
 
 def _floors(evaluation: Evaluation, prefix: str) -> dict[str, float]:
     """Return what a perfect model would score, by the key of the error of each field."""
-    floors = {
-        field_key("ece", name, prefix): measured.floor
+    return {
+        field_key(kind, name, prefix): floor
         for name, measured in evaluation.fields.items()
-    }
-    return floors | {
-        field_key("rce", name, prefix): measured.rce_floor
-        for name, measured in evaluation.fields.items()
-        if isinstance(measured, FieldCalibration)
+        for kind, floor in (("ece", measured.floor), ("rce", measured.rce_floor))
     }
 
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from scipy.special import expit
 
-from trueup.calibrators import DRIFT_WINDOWS, Guarded, PlattCalibrator, ShiftCalibrator
+from trueup.calibrators import (
+    DRIFT_WINDOWS,
+    Guarded,
+    PlattCalibrator,
+    ShiftCalibrator,
+    load_calibrator,
+)
 from trueup.calibrators.guard_decision import OriginChange
 from trueup.calibrators.guard_rule import Rule
 from trueup.errors import InvalidInputError
@@ -150,3 +158,22 @@ def test_wrong_options_are_named(options, times, message):
     p, y = drifting(lambda u: 0.0 * u)
     with pytest.raises(InvalidInputError, match=message):
         Guarded(ShiftCalibrator(), **options).fit(p, y, times=times)
+
+
+def test_the_origins_are_stored_and_older_files_still_load(tmp_path):
+    p, y = drifting(lambda u: 0.4 + 0.0 * u)
+    guarded = Guarded(ShiftCalibrator(), windows=DRIFT_WINDOWS).fit(p, y, times=DAY)
+    guarded.save(tmp_path / "new")
+    assert load_calibrator(tmp_path / "new").decision_ == guarded.decision_
+
+    file = tmp_path / "new/calibrator.json"
+    document = json.loads(file.read_text())
+    content = document["calibrator"]
+    for name in ("n_origins", "windows", "priority"):
+        del content["params"]["mapping"][name]
+    for name in ("refused_by", "origins", "window"):
+        del content["state"]["mapping"]["decision_"]["parts"]["mapping"][name]
+    file.write_text(json.dumps(document))
+    old = load_calibrator(tmp_path / "new")
+    assert old.decision_.origins == ()
+    np.testing.assert_array_equal(old.predict_proba(p), guarded.predict_proba(p))
