@@ -59,7 +59,7 @@ def _check_output(options: dict[str, Any]) -> None:
 
 def _apply(file: Path, options: dict[str, Any]) -> None:
     from trueup.calibrators import load_calibrator
-    from trueup.evaluation.files import require_columns
+    from trueup.read.names import require_columns
 
     frame, calibrator = _read(file), load_calibrator(options["calibrator"])
     fields, new = calibrator.fields_read_, options["column"] or f"calibrated_{options['proba']}"
@@ -76,9 +76,10 @@ def _apply(file: Path, options: dict[str, Any]) -> None:
 
 
 def _read(file: Path) -> pd.DataFrame:
-    import pandas as pd
+    from trueup.read.tables import read_file
 
-    return pd.read_parquet(file) if file.suffix == ".parquet" else pd.read_csv(file)
+    frame: pd.DataFrame = read_file(file).to_pandas()
+    return frame
 
 
 def _write(frame: pd.DataFrame, output: Path) -> None:

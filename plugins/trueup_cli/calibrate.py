@@ -118,7 +118,7 @@ def _read(file: Path, options: dict[str, Any]) -> pd.DataFrame:
     import pandas as pd
 
     from trueup.read.labels import read_binary_labels
-    from trueup_cli.columns import read_columns
+    from trueup.read.tables import read_columns
 
     optional = [options["time"], options["weight"]]
     wanted = [options["target"], options["proba"], *options["fields"], *filter(None, optional)]
@@ -156,7 +156,7 @@ def _times(frame: pd.DataFrame, options: dict[str, Any]) -> Any:
 
     if options["time"] is None:
         return None
-    return read_times(frame[options["time"]], time_format=options["time_format"])
+    return read_times(frame[options["time"]].to_numpy(), time_format=options["time_format"])
 
 
 def _windows(options: dict[str, Any]) -> tuple[float, ...]:
