@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trueup_cli.failures import BadInput
+from trueup_cli.output import echo
 from trueup_cli.wording import in_options
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _apply(file: Path, options: dict[str, Any]) -> None:
         raise BadInput("--calibrator must be one of two classes. Use load_calibrator in Python.")
     _write(frame.assign(**{new: proba[:, 1]}), options["output"])
     for line in (f"{len(frame)} rows written to {options['output']}", *_remarks(calibrator, frame)):
-        click.echo(line)
+        echo(line)
 
 
 def _read(file: Path) -> pd.DataFrame:

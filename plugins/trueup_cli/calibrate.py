@@ -9,6 +9,7 @@ import click
 
 from trueup_cli.failures import BadInput
 from trueup_cli.label_values import label_values
+from trueup_cli.output import echo
 from trueup_cli.wording import in_options
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def _fit(frame: pd.DataFrame, options: dict[str, Any]) -> None:
         columns["times"] = _times(frame, options)
     calibrator.fit(frame[options["proba"]], frame[options["target"]], **columns)
     decision = getattr(calibrator, "decision_", None)
-    click.echo(_report(decision, name))
+    echo(_report(decision, name))
     _write(calibrator, decision, name, options)
 
 
@@ -180,12 +181,12 @@ def _write(
     """Save what was asked for."""
     if options["output"] is not None:
         calibrator.save(options["output"])
-        click.echo(f"saved to {options['output']}{_effect(decision)}")
+        echo(f"saved to {options['output']}{_effect(decision)}")
     if options["table"] is not None:
         from trueup.calibrators import offset_table
 
         offset_table(calibrator).write(options["table"])
-        click.echo(f"table written to {options['table']}{_effect(decision)}")
+        echo(f"table written to {options['table']}{_effect(decision)}")
     if options["figure"] is not None:
         _draw({} if decision is None else {name: decision}, options["figure"])
 
@@ -197,7 +198,7 @@ def _draw(decisions: Mapping[str, GuardDecision], path: Path) -> None:
     if not by_time:
         raise BadInput("--figure must come with --time and a guard; got no origins. Name the time.")
     guard_figure(by_time).savefig(path, dpi=120)
-    click.echo(f"figure written to {path}")
+    echo(f"figure written to {path}")
 
 
 def _calibrator(name: str, fields: tuple[str, ...]) -> Calibrator:
@@ -258,7 +259,7 @@ def _compare(frame: pd.DataFrame, options: dict[str, Any]) -> None:
         windows=_windows(options),
         calibrators={name: known[name] for name in options["calibrators"] or known},
     )
-    click.echo(table.to_markdown(), nl=False)
+    echo(table.to_markdown(), nl=False)
     if options["figure"] is not None:
         _draw(table.decisions(), options["figure"])
     if options["log"]:
@@ -276,4 +277,4 @@ def _log(table: CalibratorTable, options: dict[str, Any]) -> None:
         mlflow.set_experiment(options["experiment_name"])
     with mlflow.start_run(run_name="calibrators") as run:
         log_calibrators(table)
-    click.echo(f"logged to run {run.info.run_id}")
+    echo(f"logged to run {run.info.run_id}")
