@@ -79,6 +79,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     state_names: ClassVar[tuple[str, ...]]
     multiclass: ClassVar[bool] = False
 
+    @property
+    def fields_read_(self) -> tuple[str, ...]:
+        """Names of the fields that ``predict_proba`` needs."""
+        return tuple(getattr(self, "levels_", ()))
+
     @abstractmethod
     def _fit(self, p: FloatArray, y: FloatArray, fields: FieldArrays, weight: FloatArray) -> None:
         """Fit on probabilities (n,) or (n, k), class indices (n,), fields and weights."""
