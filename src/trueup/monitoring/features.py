@@ -243,7 +243,7 @@ def _numbers(
 ) -> FloatArray:
     try:
         numbers = np.where(missing, np.nan, values).astype(np.float64)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise InvalidInputError(
             f"X must hold numbers in column {name!r} as the reference does; got {values.dtype}. "
             "Pass the column as it was in fit."
