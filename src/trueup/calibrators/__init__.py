@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from trueup.calibrators.ilps import ILPSCalibrator as ILPSCalibrator
     from trueup.calibrators.isotonic import IsotonicCalibrator as IsotonicCalibrator
     from trueup.calibrators.neural import NeuralCalibrator as NeuralCalibrator
-    from trueup.calibrators.offset_table import OffsetTable as OffsetTable
-    from trueup.calibrators.offset_table import offset_table as offset_table
+    from trueup.calibrators.offsets import OffsetTable as OffsetTable
+    from trueup.calibrators.offsets import offset_table as offset_table
     from trueup.calibrators.platt import PlattCalibrator as PlattCalibrator
     from trueup.calibrators.shift import ShiftCalibrator as ShiftCalibrator
     from trueup.calibrators.storage import load_calibrator as load_calibrator
+    from trueup.calibrators.storage import save_calibrator as save_calibrator
     from trueup.calibrators.temperature import TemperatureCalibrator as TemperatureCalibrator
 
 _HOME = {
@@ -42,13 +43,14 @@ _HOME = {
     "ILPSCalibrator": "ilps",
     "IsotonicCalibrator": "isotonic",
     "NeuralCalibrator": "neural",
-    "OffsetTable": "offset_table",
+    "OffsetTable": "offsets",
     "PlattCalibrator": "platt",
     "ShiftCalibrator": "shift",
     "TemperatureCalibrator": "temperature",
     "compare_calibrators": "compare",
     "load_calibrator": "storage",
-    "offset_table": "offset_table",
+    "save_calibrator": "storage",
+    "offset_table": "offsets",
 }
 
 __all__ = [*_HOME]

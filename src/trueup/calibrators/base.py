@@ -161,7 +161,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def save(self, path: str | Path) -> None:
         """Write the calibrator into the folder ``path`` as JSON and npz, without pickle."""
-        from trueup.calibrators.storage import save_calibrator
+        from trueup.calibrators import save_calibrator
 
         save_calibrator(self, Path(path))
 
@@ -174,7 +174,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         InvalidInputError
             If the folder holds a calibrator of another class.
         """
-        from trueup.calibrators.storage import load_calibrator
+        from trueup.calibrators import load_calibrator
 
         calibrator = load_calibrator(path)
         if not isinstance(calibrator, cls):
