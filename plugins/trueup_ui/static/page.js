@@ -1,5 +1,7 @@
 // What a page gains where scripts run: forms that send themselves, times in the reader's zone, and
 // news while runs are at work. Without scripts every page still works.
+import { showCurves } from "./charts.js";
+
 document.documentElement.classList.add("scripted");
 
 export function prepare(root) {
@@ -8,6 +10,7 @@ export function prepare(root) {
     time.title = time.dateTime;
     time.textContent = moment.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
   }
+  for (const section of root.querySelectorAll("[data-curves]")) showCurves(section);
 }
 
 document.addEventListener("change", (event) => {
@@ -16,3 +19,12 @@ document.addEventListener("change", (event) => {
 });
 
 prepare(document);
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  const source = document.getElementById(button.dataset.copy);
+  source.select();
+  await navigator.clipboard?.writeText(source.value).catch(() => {});
+  button.textContent = "Copied";
+});

@@ -15,8 +15,11 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trueup.errors import TrueupError
+from trueup_ui.web.compare_routes import compare_routes
 from trueup_ui.web.experiment_routes import experiment_routes
+from trueup_ui.web.fields_routes import fields_routes
 from trueup_ui.web.pages import Pages, StoreOf
+from trueup_ui.web.pipeline_routes import pipeline_routes
 from trueup_ui.web.rendering import STATIC
 
 CONTENT_POLICY = (
@@ -48,6 +51,9 @@ def create_app(
     pages = Pages(store_of, mlflow)
     routes = [
         *experiment_routes(pages),
+        *compare_routes(pages),
+        *pipeline_routes(pages),
+        *fields_routes(pages),
         Mount("/static", StaticFiles(directory=STATIC), name="static"),
     ]
     return Starlette(
