@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from trueup.errors import InvalidInputError
 from trueup.splits import CrossFit, HoldOut, InSample, Rolling, Split
@@ -10,6 +11,8 @@ from trueup.splits import CrossFit, HoldOut, InSample, Rolling, Split
 _SPLITS: dict[str, type[Split]] = {
     split.__name__: split for split in (CrossFit, HoldOut, InSample, Rolling)
 }
+_WORD = re.compile(r"(\(\s*(?:period\s*=\s*)?)(\d+\s*[A-Za-z]+|[a-z]+)(?=\s*\))")
+"""A bare word as the only argument."""
 
 
 def parse_split(text: str) -> Split:
@@ -19,7 +22,8 @@ def parse_split(text: str) -> Split:
     ----------
     text : str
         Name of a split, with literal arguments where it takes any: ``"CrossFit"``,
-        ``"CrossFit(folds=10)"``, ``"HoldOut(0.2, salt=1)"``, ``"Rolling('month')"``.
+        ``"CrossFit(folds=10)"``, ``"HoldOut(0.2, salt=1)"``, ``"Rolling('month')"``. The quotes of
+        a duration or month may be left out: ``"Rolling(7d)"``.
 
     Raises
     ------
@@ -36,9 +40,11 @@ def parse_split(text: str) -> Split:
     CrossFit(folds=10, salt=0)
     >>> parse_split(repr(InSample()))
     InSample()
+    >>> parse_split("Rolling(7d)")
+    Rolling(period='7d')
     """
     try:
-        call = ast.parse(text.strip(), mode="eval").body
+        call = ast.parse(_WORD.sub(r"\1'\2'", text.strip()), mode="eval").body
         if isinstance(call, ast.Name):
             return _SPLITS[call.id]()
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):

@@ -9,8 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from numbers import Real
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from trueup._kernels import UInt64Array
 from trueup._kernels.plain import HashRule
 from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup.periods import period_numbers, read_period
 
 GroupArray = NDArray[np.intp]
 
@@ -169,33 +171,25 @@ class Rolling(Split):
 
     Parameters
     ----------
-    period : positive number or "month"
-        Length of a period in units of ``times``, counted from the earliest time, or calendar months
-        (``times`` must then be datetimes). The first period is not scored. A period without rows is
-        passed over: the bias comes from the latest earlier period that has rows. Datetimes count in
-        the unit of their dtype: a week is 7 where ``times`` are ``datetime64[D]`` or Python's
-        dates; Python's datetimes, and those of a time zone, count in microseconds.
+    period : positive number, duration or "month"
+        Length of a period, counted from the earliest time. A number is one of units of ``times``,
+        which must be numbers. Datetimes take a duration, such as ``"7d"``, ``"12h"``, ``"30min"``,
+        ``timedelta(days=7)``, or the timedelta of numpy or pandas; or calendar months of UTC. The
+        first period is not scored. A period without rows is passed over: the bias comes from the
+        latest earlier period that has rows.
     """
 
-    period: float | Literal["month"]
+    period: float | str | timedelta | np.timedelta64
 
     def __post_init__(self) -> None:
-        if self.period == "month":
-            return
-        if not (isinstance(self.period, Real) and self.period > 0):
-            raise InvalidInputError(
-                f'period must be a positive number or "month"; got {self.period!r}. '
-                "Give the number of units of times in a period."
-            )
-        period = float(self.period)
-        _set(self, "period", int(period) if period.is_integer() else period)
+        _set(self, "period", read_period(self.period))
 
     def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
         if times is None:
             raise InvalidInputError(
                 "times must be given with Rolling; got None. Pass the time of each row."
             )
-        order = self._months(times) if self.period == "month" else self._periods(times)
+        order = period_numbers(times, read_period(self.period))
         return np.unique(order, return_inverse=True)[1].astype(np.intp)
 
     def parts(self, n_groups: int) -> Iterator[Part]:
@@ -206,21 +200,6 @@ class Rolling(Split):
             )
         for period in range(1, n_groups):
             yield Part(period, (period - 1,))
-
-    def _months(self, times: NDArray[Any]) -> NDArray[Any]:
-        if times.dtype.kind != "M":
-            raise InvalidInputError(
-                f'times must be datetimes with period="month"; got dtype {times.dtype}. '
-                "Convert them with numpy.datetime64."
-            )
-        return times.astype("datetime64[M]")
-
-    def _periods(self, times: NDArray[Any]) -> NDArray[np.float64]:
-        times = times.astype(np.int64) if times.dtype.kind == "i" else times  # int8 would overflow
-        elapsed = times - times.min()
-        if elapsed.dtype.kind == "m":
-            elapsed = elapsed.astype(np.int64)
-        return np.asarray(np.floor(elapsed / self.period), dtype=np.float64)
 
 
 def _set(split: Split, name: str, value: object) -> None:

@@ -17,6 +17,7 @@ from trueup.split_text import parse_split
         InSample(),
         Rolling("month"),
         Rolling(86400.0),
+        Rolling("90min"),
     ],
 )
 def test_parsing_inverts_repr(split):
@@ -25,6 +26,12 @@ def test_parsing_inverts_repr(split):
 
 def test_a_name_alone_takes_the_defaults():
     assert parse_split(" CrossFit ") == CrossFit()
+
+
+@pytest.mark.parametrize("text", ["Rolling(7d)", "Rolling(period=1 week)", "Rolling('168h')"])
+def test_a_duration_needs_no_quotes(text):
+    assert parse_split(text) == Rolling("7d")
+    assert parse_split("Rolling(month)") == Rolling("month")
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from trueup import evaluate
@@ -71,28 +72,53 @@ def test_rolling_calibrates_each_period_with_the_one_before():
 def test_rolling_by_days_and_by_calendar_months():
     times = np.array(["2013-01-31", "2013-02-01", "2013-02-28", "2013-04-01"], "datetime64[D]")
     np.testing.assert_array_equal(Rolling("month").groups(IDS[:4], times), [0, 1, 1, 2])
-    np.testing.assert_array_equal(Rolling(7).groups(IDS[:4], times), [0, 0, 1, 2])
+    np.testing.assert_array_equal(Rolling("7d").groups(IDS[:4], times), [0, 0, 1, 2])
 
 
-def test_rolling_takes_dates_and_the_clock_of_a_time_zone():
+def test_rolling_takes_dates_and_text_and_the_instants_of_a_time_zone():
     dates = [date(2013, 1, 31), date(2013, 2, 1), date(2013, 2, 28), date(2013, 4, 1)] * 50
     zoned = pd.Series(pd.to_datetime(dates)).dt.tz_localize("America/New_York")
-    late = zoned + pd.Timedelta(hours=22)  # the next day, and month, in UTC
+    late = zoned + pd.Timedelta(hours=20)  # the next day, and month, in UTC
     y, p = np.arange(200) // 4 % 2, np.linspace(0.2, 0.8, 200)
-    plain, of_dates, of_zone, of_evenings = (
+    plain, of_dates, of_text = (
         evaluate(y, p, split=Rolling("month"), times=times)
-        for times in (np.array(dates, "datetime64[D]"), dates, zoned, late)
+        for times in (np.array(dates, "datetime64[D]"), dates, [str(day) for day in dates])
     )
-    assert plain == of_dates == of_zone
-    assert of_evenings.calibrated == plain.calibrated
+    assert plain == of_dates == of_text
+    hours = [24 if day.month == 4 else 25 for day in dates]  # summer time has begun by April
+    instants = np.array(dates, "datetime64[h]") + np.array(hours)
+    in_utc = evaluate(y, p, split=Rolling("month"), times=instants)
+    mixed = [t if i % 2 else t.tz_convert("Asia/Tokyo") for i, t in enumerate(late)]
+    for times in (late, pl.Series(late.tolist()), list(late), [t.isoformat() for t in late], mixed):
+        assert evaluate(y, p, split=Rolling("month"), times=times) == in_utc
 
 
-def test_rolling_counts_dates_in_days():
+def test_rolling_takes_a_duration_of_any_kind():
     days = np.repeat(np.datetime64("2013-01-01") + np.arange(28), 10)
     y, p = np.arange(280) % 2, np.linspace(0.2, 0.8, 280)
-    by_week = evaluate(y, p, split=Rolling(7), times=days)
+    by_week = evaluate(y, p, split=Rolling("7d"), times=days)
     assert len(by_week.fold_bias_terms) == 3
-    assert evaluate(y, p, split=Rolling(7), times=days.tolist()) == by_week
+    week = timedelta(days=7)
+    for period in (week, pd.Timedelta(week), np.timedelta64(7, "D"), "168h", "1 week", "1W"):
+        assert Rolling(period) == Rolling("7d")
+        assert evaluate(y, p, split=Rolling(period), times=days.tolist()) == by_week
+    assert evaluate(y, p, split=Rolling("7d"), times=days.astype("M8[ns]")) == by_week
+    numbers = (days - days[0]).astype(int)
+    in_days = evaluate(y, p, split=Rolling(7), times=numbers)
+    assert in_days.calibrated == by_week.calibrated
+
+
+@pytest.mark.parametrize(
+    ("period", "times", "message"),
+    [
+        (30, np.arange(60).astype("M8[D]"), r'a duration where times are datetimes; .* "30d"'),
+        ("7d", np.arange(60), "times must be datetimes with period='7d'; got dtype int64"),
+        ("month", np.arange(60.0), "times must be datetimes with period='month'; got dtype float"),
+    ],
+)
+def test_rolling_refuses_a_period_without_the_unit_of_its_times(period, times, message):
+    with pytest.raises(InvalidInputError, match=message):
+        evaluate(np.arange(60) % 2, np.full(60, 0.5), split=Rolling(period), times=times)
 
 
 def test_a_missing_time_is_named_in_a_time_zone_too():
@@ -158,6 +184,15 @@ def test_rolling_of_one_period_has_nothing_to_score():
         (lambda: Rolling(0), 'period must be a positive number or "month"; got 0'),
         (lambda: Rolling(-1.5), 'period must be a positive number or "month"; got -1.5'),
         (lambda: Rolling("week"), "period must be a positive number or \"month\"; got 'week'"),
+        (lambda: Rolling("7"), "period must be .*; got '7'. .* a duration such as \"7d\""),
+        (lambda: Rolling("0d"), "period must be .*; got '0d'"),
+        (lambda: Rolling("-7d"), "period must be .*; got '-7d'"),
+        (lambda: Rolling("1.5d"), "period must be .*; got '1.5d'"),
+        (lambda: Rolling(timedelta(days=-1)), "period must be .*; got datetime.timedelta"),
+        (lambda: Rolling(np.timedelta64(1, "M")), "period must be .*; got .*timedelta64"),
+        (lambda: Rolling(np.timedelta64("NaT")), "period must be .*; got .*NaT"),
+        (lambda: Rolling(True), "period must be .*; got True"),
+        (lambda: Rolling(float("inf")), "period must be .*; got inf"),
         (lambda: Rolling(None), 'period must be a positive number or "month"; got None'),
     ],
 )

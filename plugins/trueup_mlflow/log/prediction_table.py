@@ -94,7 +94,10 @@ def write_call(
             for name in _ROW_COLUMNS
             if row_columns.get(name) is not None
         },
-        **{f"{_FIELD}{name}": column(values, name) for name, values in (fields or {}).items()},
+        **{
+            f"{_FIELD}{name}": column(values, name, may_miss=True)
+            for name, values in (fields or {}).items()
+        },
     }
     options = {
         "format": _FORMAT,

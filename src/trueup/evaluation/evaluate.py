@@ -14,10 +14,11 @@ from trueup.errors import InexactSummaryError, InvalidInputError
 from trueup.fields.measure import FieldCalibration, field_calibration
 from trueup.losses import Loss
 from trueup.losses.scaling import scaled
-from trueup.read.columns import check_threads, read_times
+from trueup.read.columns import check_threads
 from trueup.read.inputs import read_rows, require_fields
 from trueup.read.row_hash import rows_fingerprint, timed_ids
 from trueup.read.rows import Rows
+from trueup.read.times import read_times
 from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Split, kernel_rule

@@ -53,7 +53,7 @@ def read_levels(field: Any, name: str, n_quantiles: int = 20) -> Levels:
     known = getattr(field, "cat", field)  # a categorical column knows its codes
     if hasattr(known, "codes") and hasattr(known, "categories"):
         return _occurring(np.asarray(known.codes), [str(v) for v in known.categories])
-    values = column(field, name)
+    values = column(field, name, may_miss=True)
     if values.dtype.kind == "O":
         values = np.array([MISSING if _is_missing(v) else str(v) for v in values.tolist()])
     if values.dtype.kind == "f" and (np.mod(values[np.isfinite(values)], 1.0) != 0.0).any():

@@ -1,29 +1,29 @@
-"""Columns of numpy, pandas, polars or torch as arrays, checked for what holds of any column."""
+"""Columns as arrays, whatever holds them, checked for what holds of any column."""
 
 from __future__ import annotations
 
-from datetime import date, datetime
 from numbers import Number
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup._kernels import UInt64Array
 from trueup.errors import InvalidInputError
 from trueup.losses import FloatArray
-from trueup.read.row_hash import row_ids
+from trueup.read.missing import refuse_missing
+from trueup.read.shown import shown
 
 
-def column(values: Any, name: str) -> NDArray[Any]:
-    """Return a one-dimensional array from a numpy, pandas, polars or torch column.
+def column(values: Any, name: str, *, may_miss: bool = False) -> NDArray[Any]:
+    """Return a one-dimensional array from a column of numpy, pandas, polars, pyarrow or torch.
 
     Raises
     ------
     InvalidInputError
-        If the values have another number of dimensions; (n, 1) is taken as (n,).
+        If the values have another number of dimensions, or one is missing though it must not;
+        (n, 1) is taken as (n,).
     """
-    array = as_array(values, name)
+    array = as_array(values, name, may_miss=may_miss)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -33,8 +33,10 @@ def column(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def as_array(values: Any, name: str) -> NDArray[Any]:
-    """Return an array from a numpy, pandas, polars or torch object, not copied if possible."""
+def as_array(values: Any, name: str, *, may_miss: bool = False) -> NDArray[Any]:
+    """Return an array from whatever holds a column or a table, not copied if possible."""
+    if type(values) is np.ndarray and values.dtype.kind != "O":  # nothing to look for
+        return values
     if hasattr(values, "detach"):  # a torch tensor, perhaps on a GPU or with a gradient
         values = values.detach().cpu()
         values = values.float() if str(values.dtype) == "torch.bfloat16" else values
@@ -43,11 +45,14 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
             f"{name} must not hold masked values; got some. Drop or fill the rows."
         )
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
     except ValueError as error:
         raise InvalidInputError(
             f"{name} must have rows of equal length; got a ragged list ({error}). Pass an array."
         ) from None
+    if not may_miss and array.ndim:
+        refuse_missing(values, array, name)
+    return array
 
 
 def floats(
@@ -88,7 +93,11 @@ def refuse_rows(
     if bad.any():
         index = tuple(int(i) for i in np.argwhere(bad)[0])
         where = index[0] if len(index) == 1 else index
-        raise error(f"{rule}; got {values[index]} at index {where}. {fix}")
+        raise error(f"{rule}; got {_as_text(values[index])} at index {where}. {fix}")
+
+
+def _as_text(value: Any) -> str:
+    return str(value) if len(str(value)) <= 80 else shown(value)
 
 
 def read_weight(sample_weight: Any, n: int, *, may_be_zero: bool = False) -> FloatArray | None:
@@ -110,44 +119,6 @@ def read_weight(sample_weight: Any, n: int, *, may_be_zero: bool = False) -> Flo
             "sample_weight must hold a positive weight; got zeros only. Drop the argument."
         )
     return weight
-
-
-def read_ids(row_id: Any, n: int, first_row: int) -> UInt64Array:
-    """Return the 64-bit id of each row; without ids, its position from ``first_row`` on."""
-    if row_id is None:
-        return row_ids(None, n) + np.uint64(first_row)
-    return row_ids(column(row_id, "row_id"), n)
-
-
-def read_times(times: Any, n: int) -> NDArray[Any]:
-    """Return times of shape (n,), checked to be numbers or datetimes without missing ones."""
-    array = _datetimes(column(times, "times"))
-    if array.dtype.kind not in "fiuM":
-        raise InvalidInputError(
-            f"times must be numbers or datetimes; got dtype {array.dtype}. Convert the column."
-        )
-    if len(array) != n:
-        raise InvalidInputError(
-            f"times must have shape ({n},); got {array.shape}. Pass one time for each row."
-        )
-    missing = np.isnat(array) if array.dtype.kind == "M" else ~np.isfinite(array)
-    refuse_rows(missing, array, "times must not be missing", "Drop or fix the row.")
-    return array
-
-
-def _datetimes(array: NDArray[Any]) -> NDArray[Any]:
-    """Turn dates and datetimes into datetime64; those of a time zone by their own clock."""
-    if array.dtype.kind != "O" or not all(isinstance(time, date) for time in array):
-        return array
-    are_days = not any(isinstance(time, datetime) for time in array)
-    unit = "D" if are_days else "us"
-    return np.array([_without_zone(time) for time in array], dtype=f"datetime64[{unit}]")
-
-
-def _without_zone(time: date) -> Any:
-    if time != time:  # pandas' NaT is a datetime, and not equal to itself
-        return np.datetime64("NaT")
-    return time.replace(tzinfo=None) if isinstance(time, datetime) else time
 
 
 def check_threads(threads: Any) -> None:

@@ -13,11 +13,13 @@ import numpy as np
 
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import Loss, SoftmaxLogLoss, get_loss
-from trueup.read.columns import column, read_ids, read_times, read_weight
+from trueup.read.columns import column, read_weight
+from trueup.read.ids import read_ids
 from trueup.read.labels import read_labels
 from trueup.read.notices import Notices, Place
 from trueup.read.predictions import check_logit, check_prediction, n_columns, read_prediction
 from trueup.read.rows import Rows
+from trueup.read.times import read_times
 
 
 def read_rows(

@@ -6,7 +6,6 @@ many.
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -15,49 +14,14 @@ from numpy.typing import NDArray
 from trueup._kernels import UInt64Array, engine
 from trueup._kernels.words import salted_hash as salted_hash  # public here, for splits of one's own
 from trueup._kernels.words import splitmix64
-from trueup.errors import InvalidInputError
+from trueup.read.ids import read_ids
 
 FINGERPRINT_MODULUS = 1 << 128
 
 
 def row_ids(row_id: Any, n: int) -> UInt64Array:
-    """Return the 64-bit id of each row: integers as they are, strings hashed, else the position.
-
-    Parameters
-    ----------
-    row_id : array-like of shape (n,) or None
-        Integers or strings.
-    n : int
-        Number of rows.
-
-    Raises
-    ------
-    InvalidInputError
-        If the ids are neither integers nor strings, or not one per row.
-    """
-    if row_id is None:
-        return np.arange(n, dtype=np.uint64)
-    ids = np.asarray(row_id)
-    if ids.shape != (n,):
-        raise InvalidInputError(
-            f"row_id must have shape ({n},); got {ids.shape}. Give one id for each row."
-        )
-    if ids.dtype == np.int64:
-        return ids.view(np.uint64)
-    if ids.dtype.kind in "iu":
-        return ids.astype(np.uint64, copy=False)
-    if ids.dtype.kind in "OUT" and all(isinstance(value, str) for value in ids.tolist()):
-        return _hash_strings(ids)
-    raise InvalidInputError(
-        f"row_id must be integers or strings; got dtype {ids.dtype}. Convert the ids to strings."
-    )
-
-
-def _hash_strings(ids: NDArray[Any]) -> UInt64Array:
-    def digest(text: str) -> int:
-        return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
-
-    return np.fromiter((digest(str(value)) for value in ids), dtype=np.uint64, count=len(ids))
+    """Return the 64-bit id of each row; without ids, its position."""
+    return read_ids(row_id, n)
 
 
 def timed_ids(row_id: UInt64Array, times: NDArray[Any]) -> UInt64Array:

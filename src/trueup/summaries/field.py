@@ -134,7 +134,8 @@ def read_whole_levels(field: Any, name: str, n: int) -> Levels:
 
     Their quantiles depend on rows that other summaries hold.
     """
-    values = None if hasattr(field, "cat") or hasattr(field, "categories") else column(field, name)
+    is_categorical = hasattr(field, "cat") or hasattr(field, "categories")
+    values = None if is_categorical else column(field, name, may_miss=True)
     if values is not None and values.dtype.kind == "f":
         fractional = np.isfinite(values) & (np.mod(values, 1.0) != 0.0)
         if fractional.any():

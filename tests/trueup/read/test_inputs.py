@@ -58,7 +58,7 @@ BAD = [
     # missing and infinite values
     ("NaN in y_pred", {"y_pred": with_first(P, NAN)}, f"y_pred {FINITE} nan at index 0"),
     ("inf in y_pred", {"y_pred": with_first(P, INF)}, f"y_pred {FINITE} inf at index 0"),
-    ("None in y_pred", {"y_pred": [None, *P[1:]]}, "y_pred must be numbers; got dtype object"),
+    ("None in y_pred", {"y_pred": [None, *P[1:]]}, "got 1 missing value in y_pred, first"),
     ("masked y_pred", {"y_pred": np.ma.masked_less(P, 0.5)}, "must not hold masked values"),
     ("NaN in y_true", {"y_true": with_first(Y, NAN)}, f"y_true {FINITE} nan at index 0"),
     ("NaN in targets", {"y_true": with_first(Y, NAN), "loss": MSE}, f"y_true {FINITE} nan"),
@@ -72,7 +72,7 @@ BAD = [
     (
         "None in named labels",
         {"y_true": ["a", None, "b"] * 20, "labels": ["a", "b"]},
-        "without miss",
+        "got 20 missing values in y_true, first at row 1",
     ),
     # ranges
     ("p of 1.2", {"y_pred": with_first(P, 1.2)}, rf"{RANGE}; got 1.2 at index 0. .* as y_logit"),

@@ -55,10 +55,10 @@ def test_string_ids_are_hashed_alike_in_every_container():
         assert row_ids(column, 2).tolist() == expected
 
 
-@pytest.mark.parametrize("ids", [[0.5, 1.0], [None, "a"], [b"a", b"b"], [True, False]])
+@pytest.mark.parametrize("ids", [[0.5, 1.0], [1, "a"], [b"a", b"b"], [True, False]])
 def test_other_ids_are_refused(ids):
     with pytest.raises(InvalidInputError, match="row_id must be integers or strings; got dtype"):
-        row_ids(np.array(ids), 2)
+        row_ids(np.array(ids, dtype=None if 1 not in ids[:1] else object), 2)
 
 
 def random_rows(n=500, seed=0):

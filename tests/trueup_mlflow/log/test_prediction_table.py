@@ -63,17 +63,20 @@ CALLS = {
     "hours": (
         Y,
         P,
-        {"times": np.datetime64("2013-01-01T00") + np.arange(N), "split": trueup.Rolling(24)},
+        {"times": np.datetime64("2013-01-01T00") + np.arange(N), "split": trueup.Rolling("24h")},
     ),
     "whole months": (
         Y,
         P,
-        {"times": np.datetime64("2013-01") + np.arange(N) % 24, "split": trueup.Rolling(3)},
+        {"times": np.datetime64("2013-01") + np.arange(N) % 24, "split": trueup.Rolling("90d")},
     ),
     "seconds": (
         Y,
         P,
-        {"times": np.datetime64("2013-01-01T00:00:00") + np.arange(N), "split": trueup.Rolling(60)},
+        {
+            "times": np.datetime64("2013-01-01T00:00:00") + np.arange(N),
+            "split": trueup.Rolling("1min"),
+        },
     ),
     "bfloat16": (torch.tensor(Y), torch.tensor(P).to(torch.bfloat16), {}),
     "bfloat16 logits": (Y3, None, {"y_logit": torch.tensor(np.log(PROBA3)).to(torch.bfloat16)}),

@@ -1,0 +1,139 @@
+"""Ids of rows: integers and text, the same id for the same row wherever it was written down."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup._kernels import UInt64Array
+from trueup.errors import InvalidInputError
+from trueup.read.columns import column
+from trueup.read.shown import shown
+
+_DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,19}").fullmatch
+_LEAST, _MOST = -(1 << 63), (1 << 64) - 1
+_MASK = (1 << 64) - 1
+
+
+def read_ids(row_id: Any, n: int, first_row: int = 0) -> UInt64Array:
+    """Return the 64-bit id of each row: integers as they are, text hashed, else the position.
+
+    Text that is how an integer is written down, such as "7" and not "07", is that integer: a CSV
+    file can't tell the two apart.
+
+    Parameters
+    ----------
+    row_id : array-like of shape (n,) or None
+        Integers or strings.
+    n : int
+        Number of rows.
+    first_row : int, default 0
+        Position of the first row, where there are no ids.
+
+    Raises
+    ------
+    InvalidInputError
+        If the ids are neither integers nor strings, miss somewhere, or are not one per row.
+    """
+    if row_id is None:
+        return np.arange(first_row, first_row + n, dtype=np.uint64)
+    ids = _array_of_ids(row_id)
+    if ids.shape != (n,):
+        raise InvalidInputError(
+            f"row_id must have shape ({n},); got {ids.shape}. Give one id for each row."
+        )
+    if ids.dtype == np.int64:
+        return ids.view(np.uint64)
+    if ids.dtype.kind in "iu":
+        return ids.astype(np.uint64, copy=False)
+    return ids_of_texts(ids.tolist()) if n else np.zeros(0, dtype=np.uint64)
+
+
+def id_texts(values: Any, name: str = "row_id") -> NDArray[np.object_]:
+    """Return each id as text, by which tables of different origin can be joined.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        Integers or strings; the integer 7 is the text "7".
+    name : str, default "row_id"
+        What messages call the column.
+
+    Raises
+    ------
+    InvalidInputError
+        If the ids are neither integers nor strings, or miss somewhere.
+
+    Examples
+    --------
+    >>> id_texts([7, 8]).tolist(), id_texts(["7", "07"]).tolist()
+    (['7', '8'], ['7', '07'])
+    """
+    return np.array([str(value) for value in _array_of_ids(values, name).tolist()], dtype=object)
+
+
+def ids_of_texts(texts: Iterable[str]) -> UInt64Array:
+    """Return the id of each text."""
+    return np.array([_id_of(text, i) for i, text in enumerate(texts)], dtype=np.uint64)
+
+
+def is_decimal(text: str) -> bool:
+    """Say whether a text is how an integer of 64 bits is written down.
+
+    Examples
+    --------
+    >>> [is_decimal(text) for text in ("7", "-7", "07", "+7", "7.0", "99999999999999999999")]
+    [True, True, False, False, False, False]
+    """
+    return _DECIMAL(text) is not None and _LEAST <= int(text) <= _MOST
+
+
+def _id_of(text: str, index: int) -> int:
+    if is_decimal(text):
+        return int(text) & _MASK
+    try:
+        return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
+    except UnicodeEncodeError:
+        raise InvalidInputError(
+            f"row_id must be text that UTF-8 can write; got {shown(text)} at index {index}. "
+            "Read the file with its own encoding."
+        ) from None
+
+
+def _array_of_ids(values: Any, name: str = "row_id") -> NDArray[Any]:
+    """Return integers as an array of integers, and text as one of objects."""
+    if isinstance(values, list | tuple) and _are_texts(values):
+        values = np.array(values, dtype=object)  # numpy's own strings lose a NUL at their end
+    ids = column(values, name)
+    if ids.dtype.kind in "iu":
+        return ids
+    if ids.dtype.kind in "OUT":
+        listed = ids.ravel().tolist()
+        if _are_texts(listed):
+            return ids.astype(object, copy=False)
+        if listed and all(type(v) is int or isinstance(v, np.integer) for v in listed):
+            return _integers(ids, name)
+    elif ids.size == 0:
+        return ids.astype(np.uint64)
+    raise InvalidInputError(
+        f"{name} must be integers or strings; got dtype {ids.dtype}. Convert the ids to strings."
+    )
+
+
+def _integers(ids: NDArray[Any], name: str) -> NDArray[Any]:
+    try:
+        return ids.astype(np.int64 if ids.min() < 0 else np.uint64)
+    except OverflowError:
+        raise InvalidInputError(
+            f"{name} must be integers of 64 bits, or strings; got {shown(ids.max())}. "
+            "Convert the ids to strings."
+        ) from None
+
+
+def _are_texts(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
