@@ -1,4 +1,4 @@
-"""The levels of the fields of a run: the tables ``trueup/fields_<K>.parquet`` among its artifacts."""
+"""The levels of the fields of a run, from the tables among its artifacts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Levels:
     level : str array
         Names.
     numbers : mapping of str to float array
-        ``n``, ``observed``, ``predicted``, ``difference`` with ``low`` and ``high``, ``q_value`` and
+        ``n``, ``observed``, ``predicted``, ``difference``, ``low``, ``high``, ``q_value`` and
         ``offset``, as :class:`trueup.FieldCells` has them.
     """
 

@@ -26,7 +26,7 @@ def compare_routes(pages: Pages) -> list[BaseRoute]:
             "groupings": choices(snapshot.runs),
             "markdown": as_markdown(page, permanent),
             "permanent": permanent,
-            "live": snapshot.version,
+            "live": pages.live(request, experiment, snapshot),
         }
         return pages.html(request, "compare.html", "compare", content, experiment)
 

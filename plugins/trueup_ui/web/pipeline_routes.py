@@ -8,7 +8,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from trueup_mlflow.write.items import calibrated_key
-from trueup_ui.read.histories import MOST_RUNS, read_histories
+from trueup_ui.read.histories import read_histories
+from trueup_ui.read.run_cache import Snapshot
 from trueup_ui.read.store import Store, StoredExperiment
 from trueup_ui.view.curves import curves
 from trueup_ui.view.pipeline import find_pipeline, pipeline_page
@@ -22,9 +23,9 @@ def pipeline_routes(pages: Pages) -> list[BaseRoute]:
 
     def show(request: Request) -> Response:
         store = pages.store_of(request)
-        experiment, pipeline, version = _asked_for(store, request)
+        experiment, pipeline, snapshot = _asked_for(store, request)
         page = pipeline_page(pipeline, choice_of(request))
-        content = {"page": page, "most_curves": MOST_RUNS, "live": version}
+        content = {"page": page, "live": pages.live(request, experiment, snapshot)}
         return pages.html(request, "pipeline.html", "experiment", content, experiment)
 
     def steps(request: Request) -> Response:
@@ -44,14 +45,14 @@ def pipeline_routes(pages: Pages) -> list[BaseRoute]:
     ]
 
 
-def _asked_for(store: Store, request: Request) -> tuple[StoredExperiment, Pipeline, str]:
+def _asked_for(store: Store, request: Request) -> tuple[StoredExperiment, Pipeline, Snapshot]:
     experiment = store.experiment(request.path_params["experiment"])
     snapshot = store.runs(experiment.experiment_id)
     query = request.query_params
     found = find_pipeline(snapshot.runs, query.get("by", ""), query.get("key", ""))
     if found is None:
         raise HTTPException(404, "This pipeline is not in the experiment (any more).")
-    return experiment, found, snapshot.version
+    return experiment, found, snapshot
 
 
 def _curves(store: Store, pipeline: Pipeline, key: str) -> dict[str, object]:
