@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,18 +11,21 @@ from typing import Any
 import numpy as np
 import optuna
 from numpy.typing import NDArray
-from optuna.trial import FixedTrial, FrozenTrial, TrialState, create_trial
+from optuna.trial import FrozenTrial, TrialState, create_trial
 from scipy import stats
 
 from trueup.arguments import is_real, whole_number
 from trueup.comparison import paired_win_rate
-from trueup.errors import InvalidInputError
+from trueup.errors import InvalidInputError, TrueupWarning, UndefinedMetricError
 from trueup.losses import Loss
 from trueup.splits import Split
+from trueup_optuna.companions import open_companion, pin_identity
+from trueup_optuna.race_trial import RaceTrial
 from trueup_optuna.ranking import RECORD, SEED_INDEX, Standings, standings
-from trueup_optuna.scoring import RowCheck, SeedScorer, Train, scorer_of
+from trueup_optuna.scoring import Catch, FailedSeedError, RowCheck, SeedScorer, Train, scorer_of
 from trueup_optuna.study_state import seeds_of, sign, single_objective
-from trueup_optuna.trial_state import SeedRecord
+from trueup_optuna.trial_state import FAILED
+from trueup_optuna.write_back import write_selection
 
 FloatArray = NDArray[np.float64]
 Against = Mapping[str, Any] | FrozenTrial | int
@@ -53,6 +57,8 @@ class Confirmation:
         The parameters of both.
     values, rival_values : tuple of float
         Result under each fresh seed.
+    failed : tuple of int
+        Seeds that are left out, because a training under them failed.
     """
 
     mean: float
@@ -70,6 +76,7 @@ class Confirmation:
     rival: dict[str, Any] | None
     values: tuple[float, ...]
     rival_values: tuple[float, ...]
+    failed: tuple[int, ...] = ()
 
 
 def confirm(
@@ -81,6 +88,7 @@ def confirm(
     confidence_level: float = 0.95,
     loss: str | Loss | None = None,
     split: Split | None = None,
+    catch: Catch = (),
 ) -> Confirmation:
     """Train the selected configuration and a rival under reserved seeds.
 
@@ -89,7 +97,8 @@ def confirm(
     study : optuna.Study
         Run with ``SeedObjective(seeds=SeedList(n, confirm=m))``.
     train : callable
-        The same as in the search; its trial is an ``optuna.trial.FixedTrial``.
+        The same as in the search; its trial is an ``optuna.trial.FixedTrial`` with the study, the
+        number and the user attributes of the search. Attributes set here are kept beside the seed.
     n_seeds : int, default 5
         Reserved seeds to use, 2 to m. Finished trainings are kept in the study ``<name>::confirm``
         and not repeated.
@@ -100,6 +109,9 @@ def confirm(
         Of both intervals, in (0, 1).
     loss, split : optional
         Only where the study was begun with a loss or a split of your own.
+    catch : exception class or tuple of them, optional
+        Exceptions of ``train`` that leave a seed out, as a result that isn't finite twice does,
+        with a warning: what fails may not be chance.
 
     Returns
     -------
@@ -111,6 +123,8 @@ def confirm(
     InvalidInputError
         If the study reserved fewer seeds, or ``against`` is the selected configuration or lacks
         parameters.
+    UndefinedMetricError
+        If fewer than two seeds have a result.
 
     Notes
     -----
@@ -124,21 +138,58 @@ def confirm(
     best = table.best()
     params = dict(table.trials[best].params)
     rival = _rival(table, best, against)
-    runs = _Runs(study, scorer_of(study, train, loss, split), seeds)
-    values = runs.values(params)
-    rival_values = np.array([]) if rival is None else runs.values(rival)
+    runs = _Runs(study, scorer_of(study, train, loss, split, catch), seeds)
+    ours = runs.values(params, table.trials[best])
+    theirs = None if rival is None else runs.values(rival, _trial_with(table, rival))
+    kept, failed = _shared(seeds, ours, theirs)
+    values = np.array([ours[index] for index in kept])
+    rival_values = np.array([] if theirs is None else [theirs[index] for index in kept])
     low, high = _student_interval(values, confidence_level)
+    write_selection(study)
     return Confirmation(
         mean=float(values.mean()),
         low=low,
         high=high,
-        n=n_seeds,
+        n=len(kept),
         **_contrast(values, rival_values, sign(study), confidence_level),
         params=params,
         rival=rival,
         values=tuple(values.tolist()),
         rival_values=tuple(rival_values.tolist()),
+        failed=failed,
     )
+
+
+def _shared(
+    seeds: tuple[int, ...], ours: dict[int, float], theirs: dict[int, float] | None
+) -> tuple[list[int], tuple[int, ...]]:
+    """Return the indices of the seeds that all have a result for, and the seeds that are left out.
+
+    Raises
+    ------
+    UndefinedMetricError
+        If fewer than two are left.
+    """
+    kept = [i for i in range(len(seeds)) if i in ours and (theirs is None or i in theirs)]
+    failed = tuple(seed for i, seed in enumerate(seeds) if i not in kept)
+    if len(kept) < 2:
+        raise UndefinedMetricError(
+            f"at least two of the seeds {seeds} must give a result; got {len(kept)}. "
+            "Find out why the trainings fail."
+        )
+    if failed:
+        warnings.warn(
+            f"trainings under the seeds {failed} failed and are left out of the confirmation: the "
+            "mean is optimistic where that isn't chance.",
+            TrueupWarning,
+            stacklevel=3,
+        )
+    return kept, failed
+
+
+def _trial_with(table: Standings, params: Mapping[str, Any]) -> FrozenTrial | None:
+    """Return the trial of the search that has these parameters."""
+    return next((trial for trial in table.trials if trial.params == params), None)
 
 
 def _check(n_seeds: int, confidence_level: float) -> None:
@@ -233,30 +284,32 @@ class _Runs:
     """Trainings under the reserved seeds, each kept as one trial of ``<name>::confirm``."""
 
     def __init__(self, study: optuna.Study, score: SeedScorer, seeds: tuple[int, ...]) -> None:
-        self.score, self.seeds, self._check_rows = score, seeds, RowCheck()
-        self.kept = optuna.create_study(
-            study_name=f"{study.study_name}::confirm",
-            storage=study._storage,
-            direction=study.direction,
-            sampler=optuna.samplers.RandomSampler(seed=0),
-            load_if_exists=True,
-        )
+        self.study, self.score, self.seeds = study, score, seeds
+        self._check_rows = RowCheck()
+        pin_identity(study)
+        self.kept = open_companion(study, "confirm")
 
-    def values(self, params: dict[str, Any]) -> FloatArray:
+    def values(self, params: dict[str, Any], origin: FrozenTrial | None) -> dict[int, float]:
+        """Return the result under each seed index, without those that failed."""
         key = json.dumps(params, sort_keys=True, default=repr)
-        known = {
-            trial.user_attrs[SEED_INDEX]: SeedRecord(**trial.user_attrs[RECORD])
-            for trial in self.kept.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-            if trial.user_attrs[_PARAMS] == key
-        }
-        for index, seed in enumerate(self.seeds):
-            if index not in known:
-                known[index] = self._train(params, key, index, seed)
-        return np.array([known[index].value for index in range(len(self.seeds))])
+        found: dict[int, float | None] = {}
+        for trial in self.kept.get_trials(deepcopy=False):
+            if trial.user_attrs.get(_PARAMS) == key:
+                found[trial.user_attrs[SEED_INDEX]] = trial.value
+        for index in range(len(self.seeds)):
+            if index not in found:
+                found[index] = self._train(RaceTrial(params, self.study, origin), key, index)
+        return {i: v for i, v in found.items() if v is not None and i < len(self.seeds)}
 
-    def _train(self, params: dict[str, Any], key: str, index: int, seed: int) -> SeedRecord:
-        record = self.score(FixedTrial(params), seed)
+    def _train(self, trial: RaceTrial, key: str, index: int) -> float | None:
+        attributes: dict[str, Any] = {_PARAMS: key, SEED_INDEX: index}
+        try:
+            record = self.score(trial, self.seeds[index])
+        except (FailedSeedError, optuna.TrialPruned) as failure:
+            attributes[FAILED] = str(failure) or "pruned by train"
+            self.kept.add_trial(create_trial(state=TrialState.FAIL, user_attrs=attributes))
+            return None
         self._check_rows(self.kept, index, record)
-        attributes = {_PARAMS: key, SEED_INDEX: index, RECORD: record.to_attribute()}
+        attributes |= {**trial.given, RECORD: record.to_attribute()}
         self.kept.add_trial(create_trial(value=record.value, user_attrs=attributes))
-        return record
+        return record.value

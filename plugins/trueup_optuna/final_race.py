@@ -17,30 +17,43 @@ from typing import Any
 import numpy as np
 import optuna
 from optuna.exceptions import UpdateFinishedTrialError
-from optuna.trial import FixedTrial, FrozenTrial, TrialState, create_trial
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from trueup.arguments import whole_number
 from trueup.errors import InvalidInputError
 from trueup.losses import Loss
 from trueup.splits import Split
 from trueup_optuna.allocation import next_training
+from trueup_optuna.companions import open_companion, pin_identity
 from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, check_liveness, fail_stale
 from trueup_optuna.race_table import RaceRow as RaceRow
 from trueup_optuna.race_table import RaceTable, claim_of
 from trueup_optuna.race_table import count_finals as count_finals
 from trueup_optuna.race_table import race_table as race_table
+from trueup_optuna.race_trial import RaceTrial
 from trueup_optuna.ranking import (
+    CLOSED,
     CONFIG,
+    DROPPED,
     OUT,
     RECORD,
     SEED_INDEX,
     Standings,
     standings,
 )
-from trueup_optuna.scoring import RowCheck, SeedScorer, Train, scorer_of
+from trueup_optuna.scoring import (
+    Catch,
+    FailedSeedError,
+    OnError,
+    RowCheck,
+    SeedScorer,
+    Train,
+    scorer_of,
+)
 from trueup_optuna.signals import hold_signals
 from trueup_optuna.study_state import rule_of, seeds_of, single_objective
-from trueup_optuna.trial_state import BEAT, SeedRecord
+from trueup_optuna.trial_state import BEAT, FAILED, SeedRecord
+from trueup_optuna.write_back import write_selection
 
 _POLL = 0.2
 
@@ -53,6 +66,8 @@ def finals(
     workers: int = 1,
     loss: str | Loss | None = None,
     split: Split | None = None,
+    catch: Catch = (),
+    on_error: OnError = "drop",
     heartbeat: float = INTERVAL,
     grace: float = GRACE,
 ) -> RaceTable:
@@ -64,7 +79,8 @@ def finals(
         Run with a SeedObjective. Call again to resume; call from several processes to share the
         work.
     train : callable
-        The same as in the search; its trial is an ``optuna.trial.FixedTrial``.
+        The same as in the search; its trial is an ``optuna.trial.FixedTrial`` with the study, the
+        number and the user attributes of the search. Attributes set here are kept beside the seed.
     budget : int, optional
         Trainings of the finals in all, those of earlier calls and of other workers included; by
         default the larger of 60 and 1.25 times the number of configurations. A call returns when
@@ -73,6 +89,9 @@ def finals(
         Threads of this process.
     loss, split : optional
         Only where the study was begun with a loss or a split of your own.
+    catch, on_error
+        As for SeedObjective; "drop" takes a configuration with a failed seed out of the race. So
+        does a broken constraint, and ``optuna.TrialPruned``.
     heartbeat, grace : float
         As for SeedObjective.
 
@@ -98,9 +117,12 @@ def finals(
     workers = whole_number("workers", workers, 1, "Give a number of threads.")
     if budget is not None:
         budget = whole_number("budget", budget, 0, "Give a number of trainings in all.")
-    race = _FinalRace(study, scorer_of(study, train, loss, split), heartbeat, grace)
+    score = scorer_of(study, train, loss, split, catch, on_error)
+    race = _FinalRace(study, score, heartbeat, grace)
     race.run(race.default_budget() if budget is None else budget, workers)
-    return race.table()
+    table = race.table()
+    write_selection(study)
+    return table
 
 
 class _FinalRace:
@@ -119,14 +141,8 @@ class _FinalRace:
                 f"study must hold a finished trial; got none in {study.study_name!r}. "
                 "Run study.optimize(objective, n_trials=...) first."
             )
-        self.companion = optuna.create_study(
-            study_name=f"{study.study_name}::finals",
-            storage=study._storage,
-            direction=study.direction,
-            sampler=optuna.samplers.RandomSampler(seed=0),
-            pruner=optuna.pruners.NopPruner(),
-            load_if_exists=True,
-        )
+        pin_identity(study)
+        self.companion = open_companion(study, "finals")
 
     def default_budget(self) -> int:
         return max(60, math.ceil(1.25 * self.n_finished))
@@ -186,6 +202,7 @@ class _FinalRace:
         counted = np.array(
             [n + sum(i >= n for i in taken[number]) for number, n in own.items()], dtype=np.intp
         )
+        counted[table.closed] = len(self.seeds)
         chosen = int(
             next_training(
                 table.means, table.noise.moderated, counted, table.contenders, len(self.seeds)
@@ -205,26 +222,41 @@ class _FinalRace:
         before = sum(number < trial.number for number in claimed.values())
         return claimed[claim_of(trial)] == trial.number and before < budget
 
-    def _params(self, number: int) -> dict[str, Any]:
-        trials = self.study.get_trials(deepcopy=False)
-        return dict(next(trial.params for trial in trials if trial.number == number))
-
     def _train(self, trial: FrozenTrial) -> None:
         number, index = claim_of(trial)
-        fixed = FixedTrial(self._params(number), number=number)
+        origin = next(t for t in self.study.get_trials(deepcopy=False) if t.number == number)
+        fixed = RaceTrial(origin.params, self.study, origin, trial._trial_id)
         try:
             with beating(self._storage, trial._trial_id, self.heartbeat):
                 record = self.score(fixed, self.seeds[index])
             self._check_rows(self.study, index, record)
+        except (FailedSeedError, optuna.TrialPruned) as failure:
+            self._give_up(trial, str(failure) or "pruned by train", self.score.on_error)
+            return
         except BaseException:
             with suppress(UpdateFinishedTrialError):
                 self._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
             raise
         with suppress(UpdateFinishedTrialError):  # counted as dead: the seed is somebody else's
-            self._keep(trial, record)
+            self._keep(trial, record, fixed.given)
+            if fixed.violates:
+                self.companion.set_user_attr(
+                    f"{DROPPED}{number}", f"constraints {fixed.constraints}"
+                )
             self._eliminate(number)
 
-    def _keep(self, trial: FrozenTrial, record: SeedRecord) -> None:
+    def _give_up(self, trial: FrozenTrial, reason: str, on_error: OnError) -> None:
+        """Let no other worker begin this seed again: the configuration gets no further one."""
+        number, _ = claim_of(trial)
+        mark = DROPPED if on_error == "drop" else CLOSED
+        self.companion.set_user_attr(f"{mark}{number}", reason)
+        with suppress(UpdateFinishedTrialError):
+            self._storage.set_trial_user_attr(trial._trial_id, FAILED, reason)
+            self._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+
+    def _keep(self, trial: FrozenTrial, record: SeedRecord, given: dict[str, Any]) -> None:
+        for key, value in given.items():
+            self._storage.set_trial_user_attr(trial._trial_id, key, value)
         self._storage.set_trial_user_attr(trial._trial_id, RECORD, record.to_attribute())
         self._storage.set_trial_state_values(trial._trial_id, TrialState.COMPLETE, [record.value])
 

@@ -17,7 +17,8 @@ from trueup.arguments import whole_number
 from trueup.errors import InvalidInputError, StateMismatchError, TrueupWarning
 from trueup.losses import Loss
 from trueup.splits import CrossFit, Split
-from trueup_optuna.epochs import EpochTrial, epoch_study
+from trueup_optuna.companions import pin_identity
+from trueup_optuna.epochs import EpochRule, EpochTrial
 from trueup_optuna.heartbeat import (
     GRACE,
     INTERVAL,
@@ -27,7 +28,7 @@ from trueup_optuna.heartbeat import (
     recover_stale,
 )
 from trueup_optuna.pruner import SeedRacePruner
-from trueup_optuna.scoring import RowCheck, SeedScorer, Train
+from trueup_optuna.scoring import Catch, FailedSeedError, OnError, RowCheck, SeedScorer, Train
 from trueup_optuna.seeds import SeedList
 from trueup_optuna.signals import hold_signals
 from trueup_optuna.study_state import (
@@ -39,9 +40,18 @@ from trueup_optuna.study_state import (
     seeds_fact,
     single_objective,
 )
-from trueup_optuna.trial_state import STATUS, STOPPED_IN_EPOCH, SeedRecord, seed_key, seed_records
+from trueup_optuna.trial_state import (
+    FAILED,
+    STATUS,
+    STOPPED_IN_EPOCH,
+    SeedRecord,
+    seed_key,
+    seed_records,
+)
 
 _STARTUP_TRIALS = 5
+_SAME = 2
+"""Configurations in a row with the same result under every seed, from which on that is said."""
 
 
 class SeedObjective:
@@ -66,7 +76,14 @@ class SeedObjective:
         For ``(y_true, y_pred)``.
     epoch_pruner : optuna.pruners.BasePruner, optional
         Stops configurations inside their first seed, by what ``train`` reports per epoch on the
-        trial. Curves cross, so this has no guarantee, and it is off by default.
+        trial; by default the pruner of the study, where that isn't a SeedRacePruner. Curves cross,
+        so this has no guarantee. A stopped trial is PRUNED, without a value.
+    catch : exception class or tuple of them, optional
+        Exceptions of ``train`` that make a failed seed instead of ending the study. A result that
+        isn't finite twice always makes one.
+    on_error : {"drop", "keep"}, default "drop"
+        A failed seed fails the trial, or the trial keeps the seeds it has and gets no further ones:
+        that flatters configurations that fail for a reason.
     heartbeat : float, default 30
         Seconds between two signs of life in the storage.
     grace : float, default 120
@@ -89,11 +106,14 @@ class SeedObjective:
         split: Split | None = None,
         loss: str | Loss = "log_loss",
         epoch_pruner: optuna.pruners.BasePruner | None = None,
+        catch: Catch = (),
+        on_error: OnError = "drop",
         heartbeat: float = INTERVAL,
         grace: float = GRACE,
     ) -> None:
         self.seeds = SeedList.of(seeds)
-        self._score = SeedScorer(train, loss, CrossFit() if split is None else split)
+        split = CrossFit() if split is None else split
+        self._score = SeedScorer(train, loss, split, catch, on_error)
         fix = "A trial needs a seed."
         self.n_base = whole_number("n_base", n_base, 1, fix)
         self.n_startup_seeds = whole_number("n_startup_seeds", n_startup_seeds, 1, fix)
@@ -103,8 +123,9 @@ class SeedObjective:
                 "Give more seeds."
             )
         check_liveness(heartbeat, grace)
-        self.epoch_pruner, self.heartbeat, self.grace = epoch_pruner, heartbeat, grace
+        self._epochs, self.heartbeat, self.grace = EpochRule(epoch_pruner), heartbeat, grace
         self._pinned, self._check_rows = PinnedStudies(), RowCheck()
+        self._n_same = 0
         self._recovered_at = -math.inf
 
     def __call__(self, trial: optuna.Trial) -> float:
@@ -148,6 +169,7 @@ class SeedObjective:
             If the study was begun with something else, naming both.
         """
         single_objective(study)
+        pin_identity(study)
         pin(study, {SEEDS: seeds_fact(self.seeds)})
         self._score.pin(study)
         if isinstance(study.pruner, SeedRacePruner):
@@ -167,45 +189,53 @@ class SeedObjective:
         for index in range(len(values), self._n_seeds(trial.number)):
             try:
                 record = self._train(trial, index)
-            except optuna.TrialPruned as stop:
-                return _stopped_value(trial, stop)
+            except FailedSeedError as failure:
+                return self._without(trial, values, failure)
             if record.vanilla is not None:
                 check_direction(trial.study)
             self._check_rows(trial.study, index, record)
             trial.set_user_attr(seed_key(index), record.to_attribute())
             values.append(record.value)
             trial.report(float(np.mean(values)), index)
-            if trial.should_prune():
+            if self._epochs.prunes_seeds(trial.study) and trial.should_prune():
                 break
+        self._check_same(values)
         return float(np.mean(values))
 
     def _train(self, trial: optuna.Trial, index: int) -> SeedRecord:
-        follow = self.epoch_pruner is not None and index == 0
-        epochs = epoch_study(trial.study, self.epoch_pruner) if follow else None
-        inner = EpochTrial(trial, epochs)
+        inner = EpochTrial(trial, self._epochs.study_of(trial.study) if index == 0 else None)
+        state = TrialState.FAIL
         try:
             record = self._score(inner, self.seeds.search[index])
+            state = TrialState.COMPLETE
         except optuna.TrialPruned:
-            raise _EpochStop(inner.close(pruned=True)) from None
-        inner.close(pruned=False)
+            state = TrialState.PRUNED
+            if inner.reported:
+                trial.set_user_attr(STATUS, STOPPED_IN_EPOCH)
+            raise
+        finally:
+            inner.close(state)
+        if index == 0:
+            value = record.value if record.vanilla is None else record.vanilla
+            self._epochs.check(trial.study, inner, value)
         return record
 
+    def _without(self, trial: optuna.Trial, values: list[float], failure: FailedSeedError) -> float:
+        """Return what a trial with a failed seed is worth: NaN fails it, and the study goes on."""
+        trial.set_user_attr(FAILED, str(failure))
+        return float(np.mean(values)) if values and self._score.on_error == "keep" else math.nan
 
-class _EpochStop(optuna.TrialPruned):
-    """Carries the last value of the curve of a configuration that the epoch pruner stopped."""
-
-    def __init__(self, last: float | None) -> None:
-        super().__init__("stopped inside its first seed")
-        self.last = last
-
-
-def _stopped_value(trial: optuna.Trial, stop: optuna.TrialPruned) -> float:
-    """Return the last value of the curve, so that the sampler learns about the region."""
-    last = stop.last if isinstance(stop, _EpochStop) else None
-    if last is None:
-        raise stop
-    trial.set_user_attr(STATUS, STOPPED_IN_EPOCH)
-    return last
+    def _check_same(self, values: list[float]) -> None:
+        """Say once that the seed changes nothing."""
+        self._n_same = self._n_same + 1 if len(values) > 1 and len(set(values)) == 1 else 0
+        if self._n_same == _SAME:
+            warnings.warn(
+                f"train gave the same result under each seed for {_SAME} configurations in a row: "
+                "its randomness doesn't come from the seed, or it has none. Pass the seed on, or "
+                "use SeedObjective(n_base=1, n_startup_seeds=1) and plain Optuna.",
+                TrueupWarning,
+                stacklevel=5,
+            )
 
 
 def _restore(trial: optuna.Trial) -> list[float]:

@@ -32,6 +32,7 @@ from trueup_optuna.trial_state import (
     Reports,
     configurations,
     finished_values,
+    is_feasible,
     value_table,
 )
 
@@ -172,7 +173,8 @@ class SeedRacePruner(optuna.pruners.BasePruner):
 
 
 def _is_alive(trial: FrozenTrial) -> bool:
-    return trial.state != TrialState.FAIL and trial.user_attrs.get(STATUS) != ELIMINATED
+    out = trial.user_attrs.get(STATUS) == ELIMINATED
+    return trial.state != TrialState.FAIL and not out and is_feasible(trial)
 
 
 def _eliminate(study: optuna.Study, trial: FrozenTrial, by: int, log_e: float) -> bool:

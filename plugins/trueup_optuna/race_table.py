@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from trueup_optuna.ranking import CONFIG, SEED_INDEX, Standings, companion, standings
+from trueup_optuna.companions import companion
+from trueup_optuna.ranking import CONFIG, SEED_INDEX, Standings, standings
 from trueup_optuna.trial_state import SeedRecord
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,25 @@ class RaceTable:
     selected: int
     search_trainings: int
     final_trainings: int
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the rows as a data frame, a column for each parameter and ``selected``."""
+        import pandas as pd
+
+        return pd.DataFrame.from_records(
+            [
+                {
+                    "number": row.number,
+                    "selected": row.number == self.selected,
+                    "mean": row.mean,
+                    "standard_error": row.standard_error,
+                    "n_seeds": row.n_seeds,
+                    "eliminated_by": row.eliminated_by,
+                    **{f"params_{name}": value for name, value in row.params.items()},
+                }
+                for row in self.rows
+            ]
+        )
 
 
 def claim_of(trial: FrozenTrial) -> tuple[int, int]:

@@ -12,16 +12,19 @@ from optuna.trial import FrozenTrial, TrialState
 
 from trueup.decide.noise import SeedNoise, seed_noise
 from trueup.errors import UndefinedMetricError
+from trueup_optuna.companions import companion
 from trueup_optuna.study_state import REPORTS, sign
 from trueup_optuna.trial_state import (
     BY,
     ELIMINATED,
+    FAILED,
     LOG_E,
     STATUS,
     STOPPED_IN_EPOCH,
     SeedRecord,
     configurations,
     finished_values,
+    is_feasible,
     seed_records,
     value_table,
 )
@@ -31,7 +34,12 @@ FloatArray = NDArray[np.float64]
 CONFIG = "trueup:config"
 SEED_INDEX = "trueup:seed_index"
 RECORD = "trueup:record"
-_FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
+OUT = "trueup:out:"
+"""Prefix of the finals' study attributes that say which configuration was eliminated there."""
+DROPPED = "trueup:dropped:"
+"""Prefix of those that say why a configuration left: a seed failed, or broke a constraint."""
+CLOSED = "trueup:closed:"
+"""Prefix of those that say why a configuration stays, but gets no further seed."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +71,9 @@ class Standings:
     eliminations : mapping of int to Elimination
         By the number of the eliminated trial.
     contenders : bool array of shape (k,)
-        Finished, not eliminated, with at least one seed.
+        Finished, feasible, neither eliminated nor dropped, with at least one seed.
+    closed : bool array of shape (k,)
+        A seed of it failed, so it gets no further one.
     sign : float
         1.0 where the study minimises, else -1.0.
     """
@@ -76,6 +86,7 @@ class Standings:
     records: tuple[tuple[SeedRecord, ...], ...]
     eliminations: dict[int, Elimination]
     contenders: NDArray[np.bool_]
+    closed: NDArray[np.bool_]
     sign: float
 
     @cached_property
@@ -98,6 +109,11 @@ class Standings:
         """Standard error of each mean, from the moderated variance."""
         return np.asarray(np.sqrt(self.noise.moderated / np.maximum(self.n_seeds, 1)))
 
+    @property
+    def infeasible(self) -> int:
+        """Number of configurations that break a constraint."""
+        return sum(not is_feasible(trial) for trial in self.trials)
+
     def best(self) -> int:
         """Return the index of the contender with the lowest mean plus standard error.
 
@@ -107,6 +123,11 @@ class Standings:
             If no contender has two seeds: the best of single seeds is the luckiest.
         """
         eligible = self.contenders & (self.n_seeds >= 2)
+        if not self.contenders.any() and self.infeasible:
+            raise UndefinedMetricError(
+                f"study must hold a configuration that satisfies its constraints; got "
+                f"{self.infeasible} that break one. Search on, or relax them."
+            )
         if not eligible.any():
             raise UndefinedMetricError(
                 "study must hold a finished configuration with at least two seeds; got none. "
@@ -120,18 +141,6 @@ def prefix_means(values: FloatArray, n_seeds: NDArray[np.intp]) -> FloatArray:
     mask = np.arange(values.shape[-1]) < n_seeds[..., None]
     total = np.where(mask, values, 0.0).sum(-1)
     return np.asarray(np.where(n_seeds > 0, total / np.maximum(n_seeds, 1), np.inf))
-
-
-def companion(study: optuna.Study, name: str) -> optuna.Study | None:
-    """Return the study ``<name of study>::<name>`` beside a study, None where there is none."""
-    try:
-        return optuna.load_study(
-            study_name=f"{study.study_name}::{name}",
-            storage=study._storage,
-            sampler=optuna.samplers.RandomSampler(seed=0),
-        )
-    except KeyError:
-        return None
 
 
 def standings(study: optuna.Study) -> Standings:
@@ -152,6 +161,9 @@ def standings(study: optuna.Study) -> Standings:
         vanilla.append(np.array([np.nan if value is None else value for value in values]))
     table, n_seeds = value_table(calibrated)
     eliminations = _eliminations(trials, race)
+    gone = set(eliminations) | _numbers(race, DROPPED)
+    closed = _numbers(race, CLOSED) | {t.number for t in trials if FAILED in t.user_attrs}
+    contenders = [_contends(trial) and trial.number not in gone for trial in trials]
     return Standings(
         trials,
         sign(study) * table,
@@ -160,7 +172,8 @@ def standings(study: optuna.Study) -> Standings:
         np.array(n_searched, dtype=np.intp),
         tuple(kept),
         eliminations,
-        np.array([_contends(trial, eliminations) for trial in trials], dtype=bool) & (n_seeds > 0),
+        np.array(contenders, dtype=bool) & (n_seeds > 0),
+        np.array([trial.number in closed for trial in trials], dtype=bool),
         sign(study),
     )
 
@@ -169,9 +182,15 @@ def _failed(trial: FrozenTrial) -> bool:
     return trial.state == TrialState.FAIL
 
 
-def _contends(trial: FrozenTrial, eliminations: dict[int, Elimination]) -> bool:
-    out = trial.number in eliminations or trial.user_attrs.get(STATUS) == STOPPED_IN_EPOCH
-    return trial.state in _FINISHED and not out
+def _contends(trial: FrozenTrial) -> bool:
+    stopped = trial.user_attrs.get(STATUS) == STOPPED_IN_EPOCH
+    return trial.state == TrialState.COMPLETE and is_feasible(trial) and not stopped
+
+
+def _numbers(race: optuna.Study | None, prefix: str) -> set[int]:
+    """Return the numbers of the trials about which the finals keep an attribute."""
+    kept = {} if race is None else race.user_attrs
+    return {int(key.removeprefix(prefix)) for key in kept if key.startswith(prefix)}
 
 
 def _extra_records(race: optuna.Study) -> dict[int, dict[int, SeedRecord]]:
@@ -210,7 +229,3 @@ def _eliminations(
         if key.startswith(OUT) and value is not None:
             found.setdefault(int(key.removeprefix(OUT)), Elimination(value["by"], value["log_e"]))
     return found
-
-
-OUT = "trueup:out:"
-"""Prefix of the finals' study attributes that say which configuration was eliminated there."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import optuna
 
 from trueup import Evaluation, evaluate, splits
@@ -21,6 +22,16 @@ Train = Callable[[Any, int], Any]
 """``train(trial, seed)`` returns ``(y_true, y_pred)``, an ``Evaluation`` or a number."""
 
 
+Catch = type[Exception] | tuple[type[Exception], ...]
+"""Exceptions of ``train`` that make a failed seed, as in ``study.optimize(catch=...)``."""
+OnError = Literal["drop", "keep"]
+"""What becomes of a configuration with a failed seed: it leaves, or stays with the seeds it has."""
+
+
+class FailedSeedError(UndefinedMetricError):
+    """A training has no result: it diverged twice, or raised what the caller catches."""
+
+
 class SeedScorer:
     """Run one training and score it on the calibrated metric.
 
@@ -32,9 +43,20 @@ class SeedScorer:
         Loss of ``(y_true, y_pred)``.
     split : Split
         Split of ``(y_true, y_pred)`` into the rows that fit the bias and the rows that are scored.
+    catch : exception class or tuple of them
+        Exceptions of ``train`` that make a failed seed; others go to the caller.
+    on_error : {"drop", "keep"}
+        What becomes of a configuration with a failed seed.
     """
 
-    def __init__(self, train: Train, loss: str | Loss, split: Split) -> None:
+    def __init__(
+        self,
+        train: Train,
+        loss: str | Loss,
+        split: Split,
+        catch: Catch = (),
+        on_error: OnError = "drop",
+    ) -> None:
         if not callable(train):
             raise InvalidInputError(
                 f"train must be callable; got {train!r}. Pass a function train(trial, seed)."
@@ -44,7 +66,12 @@ class SeedScorer:
                 f"split must be a Split; got {split!r}. "
                 "Pass CrossFit(), HoldOut(), Rolling(period) or InSample()."
             )
+        if on_error not in ("drop", "keep"):
+            raise InvalidInputError(
+                f'on_error must be "drop" or "keep"; got {on_error!r}. Check the spelling.'
+            )
         self.train, self.loss, self.split = train, get_loss(loss), split
+        self.catch, self.on_error = read_catch(catch), on_error
 
     def pin(self, study: optuna.Study) -> None:
         """Keep metric and split in the study; refuse a study that was begun with others."""
@@ -55,33 +82,39 @@ class SeedScorer:
 
         Raises
         ------
-        UndefinedMetricError
-            If the result isn't finite a second time.
+        FailedSeedError
+            If the result isn't finite a second time, or ``train`` raised what is caught.
         """
-        for _ in range(2):
-            with hear_signals():
-                result = self.train(trial, seed)
-            record = self._score(result, seed)
-            if math.isfinite(record.value):
-                return record
-        raise UndefinedMetricError(
-            f"the result of seed {seed} must be finite; got {record.value!r} twice. "
-            "Find out why the training diverges; a seed is never left out."
+        try:
+            for _ in range(2):
+                with hear_signals():
+                    result = self.train(trial, seed)
+                record = self._score(result, seed)
+                if record is not None:
+                    return record
+        except self.catch as error:
+            raise FailedSeedError(
+                f"the training of seed {seed} must return a result; got "
+                f"{type(error).__name__}: {error}. It is caught, as asked."
+            ) from error
+        raise FailedSeedError(
+            f"the result of seed {seed} must be finite; got one that isn't, twice. "
+            "Find out why the training diverges."
         )
 
-    def _score(self, result: Any, seed: int) -> SeedRecord:
+    def _score(self, result: Any, seed: int) -> SeedRecord | None:
+        """Return the record of a result, None where it isn't finite."""
         if isinstance(result, tuple) and len(result) == 2:
+            _refuse_two_numbers(result)
+            if not _finite(result[1]):
+                return None
             result = evaluate(*result, loss=self.loss, split=self.split)
         if isinstance(result, Evaluation):
             self._check_loss(result)
-            return _from_evaluation(result, seed)
-        try:
-            return SeedRecord(float(result), seed)
-        except (TypeError, ValueError):
-            raise InvalidInputError(
-                "the result of train must be (y_true, y_pred), an Evaluation or a number; "
-                f"got {type(result).__name__}. Return one of the three."
-            ) from None
+            record = _from_evaluation(result, seed)
+        else:
+            record = SeedRecord(_number(result), seed)
+        return record if math.isfinite(record.value) else None
 
     def _check_loss(self, evaluation: Evaluation) -> None:
         if evaluation.spec.loss != self.loss.name:
@@ -89,6 +122,50 @@ class SeedScorer:
                 f"loss must be that of the Evaluation, {evaluation.spec.loss!r}; "
                 f"got {self.loss.name!r}. Pass loss= to SeedObjective."
             )
+
+
+def read_catch(catch: Catch) -> tuple[type[Exception], ...]:
+    """Return the exceptions to catch, checked.
+
+    Raises
+    ------
+    InvalidInputError
+        If one of them isn't a class of exceptions.
+    """
+    classes = catch if isinstance(catch, tuple) else (catch,)
+    if not all(isinstance(one, type) and issubclass(one, Exception) for one in classes):
+        raise InvalidInputError(
+            f"catch must be a class of exceptions or a tuple of them; got {catch!r}. "
+            "Pass catch=(RuntimeError,)."
+        )
+    return classes
+
+
+def _refuse_two_numbers(result: tuple[Any, Any]) -> None:
+    if all(np.ndim(part) == 0 for part in result):
+        raise InvalidInputError(
+            "the result of train must be (y_true, y_pred), an Evaluation or a number; got two "
+            f"numbers, {result!r}. Return the one to tune, such as the loss, and keep the other "
+            'with trial.set_user_attr("accuracy", ...).'
+        )
+
+
+def _finite(predictions: Any) -> bool:
+    """Say whether predictions are finite; what isn't numeric is left to ``evaluate``."""
+    try:
+        return bool(np.isfinite(np.asarray(predictions, dtype=np.float64)).all())
+    except (OverflowError, TypeError, ValueError):
+        return True
+
+
+def _number(result: Any) -> float:
+    try:
+        return float(result)
+    except (OverflowError, TypeError, ValueError):
+        raise InvalidInputError(
+            "the result of train must be (y_true, y_pred), an Evaluation or a number; "
+            f"got {type(result).__name__}. Return one of the three."
+        ) from None
 
 
 def _from_evaluation(evaluation: Evaluation, seed: int) -> SeedRecord:
@@ -143,13 +220,18 @@ def _same_rows(study: optuna.Study, index: int, fingerprint: str) -> bool:
 
 
 def scorer_of(
-    study: optuna.Study, train: Train, loss: str | Loss | None, split: Split | None
+    study: optuna.Study,
+    train: Train,
+    loss: str | Loss | None,
+    split: Split | None,
+    catch: Catch = (),
+    on_error: OnError = "drop",
 ) -> SeedScorer:
     """Return a scorer with the metric and the split that the study was begun with."""
     kept = study.user_attrs
     loss = kept.get(METRIC, "log_loss") if loss is None else loss
     split = _split_from_fact(kept.get(SPLIT)) if split is None else split
-    scorer = SeedScorer(train, loss, split)
+    scorer = SeedScorer(train, loss, split, catch, on_error)
     scorer.pin(study)
     return scorer
 

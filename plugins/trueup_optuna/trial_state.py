@@ -24,6 +24,8 @@ ELIMINATED = "eliminated"
 STOPPED_IN_EPOCH = "epoch"
 BY = "trueup:by"
 LOG_E = "trueup:log_e"
+FAILED = "trueup:failed"
+"""Why a seed of the trial has no result."""
 BEAT = "trueup:beat"
 RETRY_OF = "trueup:retry_of"
 
@@ -127,6 +129,11 @@ def _stands_before(trial: FrozenTrial, known: FrozenTrial) -> bool:
     if (trial.state == TrialState.FAIL) != (known.state == TrialState.FAIL):
         return known.state == TrialState.FAIL
     return trial.number > known.number
+
+
+def is_feasible(trial: FrozenTrial) -> bool:
+    """Say whether a trial satisfies all constraints that it was given."""
+    return all(value <= 0.0 for value in trial.constraints.values())
 
 
 def value_table(rows: list[FloatArray]) -> tuple[FloatArray, NDArray[np.intp]]:

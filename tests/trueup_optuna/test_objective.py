@@ -7,9 +7,9 @@ from optuna.trial import TrialState
 from tests.trueup_optuna.training import result, train, train_classifier, train_maximized
 
 from trueup import CrossFit, HoldOut, InSample, evaluate
-from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
+from trueup.errors import InvalidInputError, StateMismatchError, TrueupWarning
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
-from trueup_optuna.trial_state import STATUS, STOPPED_IN_EPOCH, seed_records
+from trueup_optuna.trial_state import FAILED, STATUS, STOPPED_IN_EPOCH, seed_records
 
 
 def objective_of(train=train, **arguments):
@@ -208,8 +208,10 @@ def test_a_diverged_training_is_tried_twice_and_then_fails_the_trial():
     study.optimize(objective_of(diverges_once, n_startup_seeds=2), n_trials=1)
     assert study.trials[0].value == 0.5
     assert calls == [0, 1, 1]
-    with pytest.raises(UndefinedMetricError, match="the result of seed 0 must be finite; got inf"):
-        study.optimize(objective_of(always(np.inf)), n_trials=1)
+    study.optimize(objective_of(always(np.inf)), n_trials=2)  # as with plain Optuna, it goes on
+    for trial in study.trials[1:]:
+        assert trial.state == TrialState.FAIL
+        assert "the result of seed 0 must be finite" in trial.user_attrs[FAILED]
 
 
 @pytest.mark.parametrize("returned", [None, "high", ([0, 1],), [1, 2, 3]])
@@ -268,9 +270,11 @@ def with_epochs(trial, seed):
     return result(x, seed)
 
 
-def test_reports_of_epochs_do_nothing_by_default():
+def test_reports_of_epochs_that_no_pruner_reads_are_named_once():
     study = optuna.create_study(pruner=SeedRacePruner(20))
-    study.optimize(objective_of(with_epochs), n_trials=3)
+    with pytest.warns(TrueupWarning, match="train reports epochs, and nothing reads them") as told:
+        study.optimize(objective_of(with_epochs), n_trials=3)
+    assert len(told) == 1
     assert all(len(trial.intermediate_values) == 3 for trial in study.trials)
 
 
@@ -288,9 +292,8 @@ def test_an_epoch_pruner_stops_in_the_first_seed_only_and_stays_out_of_the_race(
     stopped = [t for t in study.trials if t.user_attrs.get(STATUS) == STOPPED_IN_EPOCH]
     assert 0 < len(stopped) < 8
     for trial in stopped:
-        assert trial.state == TrialState.COMPLETE
+        assert (trial.state, trial.value) == (TrialState.PRUNED, None)
         assert trial.intermediate_values == {}
-        assert trial.value > abs(trial.params["x"])
 
 
 def test_hyperband_may_prune_epochs():

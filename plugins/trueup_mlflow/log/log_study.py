@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from mlflow.tracking import MlflowClient
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
 
 from trueup import __version__
+from trueup.errors import TrueupWarning
 from trueup_mlflow.write.items import (
     ROLE_TAG,
     SEED_PARENT_ROLE,
@@ -63,10 +65,12 @@ def log_study(
 
     Notes
     -----
-    A configuration has ``K`` and ``calibrated_K`` with the seed index as step, their mean over
-    seeds as ``K_mean``, and ``K_std``, ``K_low``, ``K_high``, ``n_seeds``. Where ``train`` returned
-    numbers there is ``K`` alone, called ``value``. The run of the study has the selected mean,
-    ``_optimistic`` (what Optuna calls the best value) and ``_confirmed`` with its interval.
+    A configuration has the mean over its seeds as ``K`` and ``calibrated_K`` (and as ``K_mean``),
+    with the number of seeds as step, so that sorting runs by ``K`` ranks no lucky seed first; each
+    seed as ``K_by_seed`` with the seed index as step; and ``K_std``, ``K_low``, ``K_high``,
+    ``n_seeds``. Where ``train`` returned numbers there is ``K`` alone, called ``value``. The run of
+    the study has the selected parameters and mean, ``_optimistic`` (what Optuna calls the best
+    value) and ``_confirmed`` with its interval.
     """
     client = client or MlflowClient()
     experiment_id = _experiment(client, experiment_name)
@@ -79,6 +83,7 @@ def log_study(
             run_id = _begin_configuration(client, (experiment_id, parent), row)
         _log_seeds(client, (experiment_id, run_id), row, key, n_logged, nested_seeds)
     RunWriter(parent, client).log(study_items(report, key, confirmation))
+    _log_selected(client, parent, report.best.trial.params)
     client.log_text(parent, json.dumps(report.best.trial.params, indent=2), "trueup/selected.json")
     client.set_terminated(parent)
     return parent
@@ -116,7 +121,7 @@ def configuration_items(records: Sequence[Any], key: str) -> tuple[list[LogItems
     summary: dict[str, float] = {}
     for name in per_seed[0].metrics if per_seed else ():
         over_seeds = dict(seed_items(name, [items.metrics[name] for items in per_seed]).metrics)
-        summary |= {f"{name}_mean": over_seeds.pop(name), **over_seeds}
+        summary |= {f"{name}_mean": over_seeds[name], **over_seeds}
     tags = per_seed[0].tags if per_seed else {}
     return per_seed, LogItems(
         key, summary, {name: tags[name] for name in tags if name == SPLIT_TAG}
@@ -173,6 +178,21 @@ def _logged_trials(
             return found
 
 
+def _log_selected(client: MlflowClient, parent: str, params: Mapping[str, Any]) -> None:
+    """Log the selected parameters; MLflow keeps those of an earlier selection, which is said."""
+    known = client.get_run(parent).data.params
+    chosen = {name: str(value) for name, value in params.items()}
+    for name in chosen.keys() - known.keys():
+        client.log_param(parent, name, chosen[name])
+    if known and known != chosen:
+        warnings.warn(
+            f"run {parent} keeps the parameters of an earlier selection: MLflow can't change them. "
+            "Read trueup/selected.json, or log to another experiment.",
+            TrueupWarning,
+            stacklevel=3,
+        )
+
+
 def _begin_configuration(client: MlflowClient, home: tuple[str, str], row: Any) -> str:
     experiment_id, parent = home
     tags = {
@@ -194,8 +214,9 @@ def _log_seeds(
     per_seed, summary = configuration_items(row.records, key)
     writer = RunWriter(run_id, client)
     for step, items in list(enumerate(per_seed))[n_logged:]:
-        writer.log(LogItems(key, items.metrics), Point(step=step))
-    writer.log(summary)
+        by_seed = {f"{name}_by_seed": value for name, value in items.metrics.items()}
+        writer.log(LogItems(key, by_seed), Point(step=step))
+    writer.log(summary, Point(step=len(per_seed)))
     out = row.eliminated_by
     client.set_tag(run_id, STATUS_TAG, "finished" if out is None else f"eliminated by {out}")
     if nested:

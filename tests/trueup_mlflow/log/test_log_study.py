@@ -8,6 +8,7 @@ import optuna
 import pytest
 from mlflow.tracking import MlflowClient
 
+from trueup.errors import TrueupWarning
 from trueup_mlflow.log.log_study import log_study
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, confirm, finals, report_study
 
@@ -65,11 +66,13 @@ def test_configurations_are_child_runs_and_seeds_are_steps(client):
         run = runs[str(row.number)]
         assert run.info.status == "FINISHED"
         assert run.data.params == {"x": str(row.params["x"])}
-        history = client.get_metric_history(run.info.run_id, "calibrated_log_loss")
+        history = client.get_metric_history(run.info.run_id, "calibrated_log_loss_by_seed")
         steps = {metric.step: metric.value for metric in history}
         assert steps == {step: record.value for step, record in enumerate(row.records)}
         vanilla = [record.vanilla for record in row.records]
-        assert run.data.metrics["log_loss_mean"] == pytest.approx(np.mean(vanilla))
+        assert run.data.metrics["log_loss"] == pytest.approx(np.mean(vanilla))
+        assert run.data.metrics["calibrated_log_loss"] == pytest.approx(row.mean)
+        assert run.data.metrics["log_loss_mean"] == run.data.metrics["log_loss"]
         assert run.data.metrics["log_loss_std"] == pytest.approx(np.std(vanilla, ddof=1))
         assert run.data.metrics["n_seeds"] == row.n_seeds
 
@@ -96,6 +99,7 @@ def test_the_study_gains_exactly_these_keys(client):
             "final_trainings": 4,
         }
     )
+    assert run.data.params == {"x": str(report.best.trial.params["x"])}
     ours = {key for key in run.data.tags if key.startswith("trueup.")}
     assert ours == {"trueup.study", "trueup.role", "trueup.version", "trueup.trial"}
     local = mlflow.artifacts.download_artifacts(f"{run.info.artifact_uri}/trueup/selected.json")
@@ -126,7 +130,8 @@ def test_logging_again_adds_the_seeds_that_came_since(client, nested_seeds):
         assert run.data.metrics["n_seeds"] == row.n_seeds
         vanilla = [record.vanilla for record in row.records]
         assert run.data.metrics["log_loss_mean"] == pytest.approx(np.mean(vanilla))
-        history = client.get_metric_history(run.info.run_id, "log_loss")
+        assert run.data.metrics["log_loss"] == pytest.approx(np.mean(vanilla))
+        history = client.get_metric_history(run.info.run_id, "log_loss_by_seed")
         assert [metric.step for metric in history] == list(range(row.n_seeds))
         gone = row.eliminated_by is not None
         status = f"eliminated by {row.eliminated_by}" if gone else "finished"
@@ -136,6 +141,13 @@ def test_logging_again_adds_the_seeds_that_came_since(client, nested_seeds):
     experiment = client.get_experiment_by_name("tuning").experiment_id
     trainings = report.search_trainings + report.final_trainings
     assert len(client.search_runs([experiment])) == 1 + 5 + nested_seeds * trainings
+
+
+def test_another_selection_is_said_where_the_parameters_cannot_change(client):
+    log_study(report_study(tuned()), experiment_name="tuning", client=client)
+    other = report_study(tuned(lambda trial, seed: 1.0 - train_number(trial, seed)))
+    with pytest.warns(TrueupWarning, match="keeps the parameters of an earlier selection"):
+        log_study(other, experiment_name="tuning", client=client)
 
 
 def test_seeds_can_be_runs_of_their_own(client):
