@@ -20,7 +20,7 @@ from trueup.read.files import resolve
 from trueup.read.id_types import ID_TYPES
 from trueup.read.tables import read_columns
 from trueup.read.times import read_times
-from trueup.split_text import parse_split
+from trueup.splits.text import parse_split
 from trueup.summaries import summary_type
 from trueup_cli.failures import BadInput
 from trueup_cli.label_values import label_values

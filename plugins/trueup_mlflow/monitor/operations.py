@@ -148,6 +148,8 @@ def _logged(
         estimate=result.to_dict(),
         moved=check.schema.moved(features),
     )
+    if not result.is_finite:
+        return result, record
     one_step = check.one_step.estimate(features, prediction).mse
     record, metrics = store.claim(record, estimate_metrics(result, one_step))
     if record.logged:
