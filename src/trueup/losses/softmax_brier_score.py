@@ -1,4 +1,4 @@
-"""The Brier score of more than two classes, which scikit-learn computes and the core does not."""
+"""The Brier score of more than two classes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.losses import FloatArray, Loss, SoftmaxLogLoss
 from trueup.losses.elementary import softmax
+from trueup.losses.loss import FloatArray, Loss, SoftmaxLogLoss
 
 
 class SoftmaxBrierScore(SoftmaxLogLoss):
@@ -19,6 +19,7 @@ class SoftmaxBrierScore(SoftmaxLogLoss):
     """
 
     name = "brier_score"
+    minimised_by_bias = False
 
     def values(self, y_true: FloatArray, margin: FloatArray) -> FloatArray:
         probability = softmax(margin)
