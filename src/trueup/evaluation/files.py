@@ -88,6 +88,16 @@ def evaluate_files(
         the message names the file and the rows.
     ImportError
         If pyarrow is not installed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from trueup import evaluate_files
+    >>> file = Path(tempfile.mkdtemp()) / "val.csv"
+    >>> _ = file.write_text("click,p\\n" + "0,0.3\\n1,0.6\\n" * 50)
+    >>> evaluate_files(file, y_true="click", y_proba="p").n
+    100
     """
     columns = _Columns(y_true, y_proba, y_logit, row_id, sample_weight, tuple(fields))
     files = resolve(paths)

@@ -38,6 +38,12 @@ def expected_calibration_error(
     References
     ----------
     "Field-aware calibration", Eq. 4.
+
+    Examples
+    --------
+    >>> from trueup import expected_calibration_error
+    >>> round(expected_calibration_error([0, 0, 1, 1], [0.2, 0.2, 0.7, 0.7], n_bins=2), 3)
+    0.25
     """
     if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer) or n_bins < 1:
         raise InvalidInputError(
