@@ -93,9 +93,10 @@ def evaluate_files(
     --------
     >>> import tempfile
     >>> from pathlib import Path
+    >>> import pandas as pd
     >>> from trueup import evaluate_files
     >>> file = Path(tempfile.mkdtemp()) / "val.csv"
-    >>> _ = file.write_text("click,p\\n" + "0,0.3\\n1,0.6\\n" * 50)
+    >>> pd.DataFrame({"click": [0, 1] * 50, "p": [0.3, 0.6] * 50}).to_csv(file, index=False)
     >>> evaluate_files(file, y_true="click", y_proba="p").n
     100
     """
