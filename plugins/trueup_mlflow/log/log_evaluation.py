@@ -13,6 +13,7 @@ from trueup import Evaluation
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import get_loss
 from trueup.read.labels import read_binary_labels
+from trueup_mlflow.log.arguments import check_place
 from trueup_mlflow.log.log_fields import log_fields
 from trueup_mlflow.write.failures import describe
 from trueup_mlflow.write.items import evaluation_items, figure_file, metric_key
@@ -86,6 +87,7 @@ def log_evaluation(
     other failure than an invalid argument ends the user's run.
     """
     signature(trueup.evaluate).bind(y_true, y_pred, **options)  # an unknown keyword
+    check_place(prefix=prefix, step=step, run_id=run_id, model_id=model_id, dataset=dataset)
     writer = RunWriter(run_id=run_id, client=client)
     try:
         evaluation = trueup.evaluate(y_true, y_pred, **options)
