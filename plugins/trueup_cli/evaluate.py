@@ -20,10 +20,11 @@ from trueup.read.files import resolve
 from trueup.read.id_types import ID_TYPES
 from trueup.read.tables import read_columns
 from trueup.read.times import read_times
-from trueup.split_text import parse_split
+from trueup.splits.text import parse_split
 from trueup.summaries import summary_type
 from trueup_cli.failures import BadInput
 from trueup_cli.label_values import label_values
+from trueup_cli.output import echo
 from trueup_cli.wording import in_options
 from trueup_mlflow.write.items import LogItems, calibrated_key, evaluation_items, field_key
 
@@ -84,9 +85,7 @@ def evaluate(files: tuple[str, ...], **options: Any) -> None:
     with in_options(_written(options)):
         evaluation = _evaluation(files, options)
     items = evaluation_items(evaluation, prefix=options["prefix"])
-    click.echo(
-        _json(evaluation) if options["as_json"] else _text(evaluation, items, options["prefix"])
-    )
+    echo(_json(evaluation) if options["as_json"] else _text(evaluation, items, options["prefix"]))
     if options["run_id"] or options["experiment"]:
         _log(evaluation, items, options)
 
@@ -257,7 +256,7 @@ def _log(evaluation: Evaluation, items: LogItems, options: Mapping[str, Any]) ->
         client.set_terminated(run_id, "FINISHED" if written else "FAILED")
     if not written:
         raise BadInput(f"the result could not be logged to run {run_id}.")
-    click.echo(f"logged to run {run_id}", err=True)
+    echo(f"logged to run {run_id}", err=True)
 
 
 def _new_run(client: Any, experiment: str) -> str:

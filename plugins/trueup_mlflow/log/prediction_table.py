@@ -21,8 +21,8 @@ from trueup.read.frames import columns_of
 from trueup.read.ids import id_column, read_ids
 from trueup.read.order import by_position
 from trueup.read.times import read_times
-from trueup.split_text import parse_split
 from trueup.splits import CrossFit, Split
+from trueup.splits.text import parse_split
 
 _METADATA_KEY = b"trueup"
 _FORMAT = 1

@@ -6,7 +6,7 @@ table in :mod:`trueup.calibrators.stored_classes` is made of these, and names no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any
@@ -197,23 +197,29 @@ def mapping(read_part: Reader) -> Reader:
     }
 
 
-def named(parts: Mapping[str, Reader]) -> Reader:
-    """Return a reader of dictionaries whose keys are these and no others."""
+def named(parts: Mapping[str, Reader], later: Collection[str] = ()) -> Reader:
+    """Return a reader of dictionaries whose keys are these and no others.
+
+    The parts that came ``later`` than the first files may be missing; they have defaults.
+    """
 
     def read(node: Node) -> dict[str, Any]:
         content = node.entries("mapping")
-        if content.keys() != parts.keys():
+        if not parts.keys() - set(later) <= content.keys() <= parts.keys():
             raise node.refusal(f"the parts {sorted(parts)} and no others")
-        return {name: part(node.at(name, content[name])) for name, part in parts.items()}
+        return {name: parts[name](node.at(name, value)) for name, value in content.items()}
 
     return read
 
 
 def record(
-    kind: type, parts: Mapping[str, Reader], agrees: Callable[[Any], bool] = lambda _: True
+    kind: type,
+    parts: Mapping[str, Reader],
+    agrees: Callable[[Any], bool] = lambda _: True,
+    later: Collection[str] = (),
 ) -> Reader:
     """Return a reader of one dataclass whose parts agree with each other."""
-    read_parts = named(parts)
+    read_parts = named(parts, later)
 
     def read(node: Node) -> Any:
         if not isinstance(node.value, dict) or node.value.get("record") != kind.__name__:

@@ -10,7 +10,8 @@ import numpy as np
 
 from trueup.calibrators.base import Calibrator
 from trueup.calibrators.field_offset import FieldOffsetCalibrator
-from trueup.calibrators.guard import GuardDecision, Guarded
+from trueup.calibrators.guard import Guarded
+from trueup.calibrators.guard_decision import GuardDecision, OriginChange
 from trueup.calibrators.histogram import HistogramCalibrator
 from trueup.calibrators.ilps import ILPSCalibrator
 from trueup.calibrators.isotonic import IsotonicCalibrator
@@ -49,6 +50,7 @@ _COMMON: Mapping[str, Reader] = {
 
 
 _UNFITTED: Mapping[str, Any] = {"mapping": {}}
+_LATER_OPTIONS = ("n_origins", "windows", "priority")
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ def read_calibrator(node: Node) -> Calibrator:
     params = dict.fromkeys(stored.kind._get_param_names(), plain)
     if stored.kind is Guarded:
         params["calibrator"] = read_calibrator
-    calibrator = stored.kind(**named(params)(node.at("params", content["params"])))
+    read_params = named(params, _LATER_OPTIONS if stored.kind is Guarded else ())
+    calibrator = stored.kind(**read_params(node.at("params", content["params"])))
     if content["state"] == _UNFITTED:
         return calibrator
     read_state = named({**_COMMON, **stored.state})
@@ -131,6 +134,19 @@ _NETWORK = record(
     },
     _network_agrees,
 )
+_ORIGIN = record(
+    OriginChange,
+    {
+        "until": of_type(str),
+        "checked_until": of_type(str),
+        "n_fit": whole(0),
+        "n_check": whole(0),
+        "log_loss": number(),
+        "log_loss_standard_error": number(0.0),
+        "field_error": number(),
+        "field_error_standard_error": number(0.0),
+    },
+)
 _DECISION = record(
     GuardDecision,
     {
@@ -143,7 +159,11 @@ _DECISION = record(
         "n_fit": whole(0),
         "n_check": whole(0),
         "refitted": of_type(bool),
+        "refused_by": choice("", "not fitted", "log loss", "spread", "newest", "field error"),
+        "origins": sequence(_ORIGIN),
+        "window": number(0.0, 1.0),
     },
+    later=("refused_by", "origins", "window"),
 )
 
 

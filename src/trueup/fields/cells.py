@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -9,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.fields.levels import Levels
-from trueup.fields.sums import LevelSums
+from trueup.fields.sums import LevelSums, joined
 from trueup.losses import FloatArray
+
+_PART_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -46,21 +49,7 @@ class Cells:
     @cached_property
     def sums(self) -> LevelSums:
         """Sums over each level."""
-        y, p, w = self.y_true, self.y_proba, self.weight
-        uncertain, miss = p * (1.0 - p), (y - p) ** 2
-        squared_weight = None if w is None else w**2
-        count = self.count.astype(np.float64)
-        return LevelSums(
-            names=self.names,
-            count=self.count,
-            total=count if w is None else self._one_by_one(w),
-            label=self._one_by_one(y if w is None else w * y),
-            proba=self._one_by_one(p if w is None else w * p),
-            square=self.weighted(p * p, w),
-            weight_square=count if squared_weight is None else self.over(squared_weight),
-            variance=self.weighted(uncertain, squared_weight),
-            miss_square=self.weighted(miss, squared_weight),
-        )
+        return joined([part._own_sums() for part in self.parts()])
 
     def over(self, values: FloatArray) -> FloatArray:
         """Return the sum over each level, along the last axis."""
@@ -73,6 +62,23 @@ class Cells:
     def of_rows(self, values: FloatArray) -> FloatArray:
         """Return the value of the level of each row."""
         return np.asarray(np.repeat(values, self.count), dtype=np.float64)
+
+    def parts(self) -> Iterator[Cells]:
+        """Yield the levels in parts of so many rows that temporaries stay in a core's cache."""
+        ends, start = np.cumsum(self.count), 0
+        while start < len(ends):
+            limit = self.first[start] + _PART_ROWS
+            stop = max(start + 1, int(np.searchsorted(ends, limit, side="right")))
+            rows = slice(self.first[start], ends[stop - 1])
+            yield Cells(
+                self.names[start:stop],
+                self.count[start:stop],
+                self.y_true[rows],
+                self.y_proba[rows],
+                None if self.weight is None else self.weight[rows],
+                self.order[rows],
+            )
+            start = stop
 
     def keep(self, levels: NDArray[np.bool_]) -> Cells:
         """Return the rows of some levels."""
@@ -89,6 +95,23 @@ class Cells:
         positive = self.weight > 0.0
         count = np.add.reduceat(positive.astype(np.intp), self.first)
         return replace(self._rows(positive), count=count)
+
+    def _own_sums(self) -> LevelSums:
+        y, p, w = self.y_true, self.y_proba, self.weight
+        uncertain, miss = p * (1.0 - p), (y - p) ** 2
+        squared_weight = None if w is None else w**2
+        count = self.count.astype(np.float64)
+        return LevelSums(
+            names=self.names,
+            count=self.count,
+            total=count if w is None else self._one_by_one(w),
+            label=self._one_by_one(y if w is None else w * y),
+            proba=self._one_by_one(p if w is None else w * p),
+            square=self.weighted(p * p, w),
+            weight_square=count if squared_weight is None else self.over(squared_weight),
+            variance=self.weighted(uncertain, squared_weight),
+            miss_square=self.weighted(miss, squared_weight),
+        )
 
     def _one_by_one(self, values: FloatArray) -> FloatArray:
         """Return the sum over each level, to the last bit that of a pass over unsorted rows."""

@@ -21,6 +21,7 @@ from trueup.losses import EPS, FloatArray
 _EXACT_ROWS = 20
 _FURTHEST = 60.0
 _MAX_STEPS = 60
+_LARGEST_EXPONENT = 600.0
 _SAME_WEIGHT = 1e-9
 _ENUMERATED_ROWS = 7
 _ROOT_OF_TWO_PI = np.sqrt(2.0 * np.pi)
@@ -81,9 +82,9 @@ def two_sided_p_values(cells: Cells) -> FloatArray:
     ----------
     Lugannani and Rice (1980), with the second continuity correction of Daniels (1987).
     """
-    scaled = _to_mean_weight_one(cells)
-    sums, spread = scaled.sums, scaled.sums.weight_spread
-    tail = _saddlepoint_tails(scaled)
+    scaled, sums = _to_mean_weight_one(cells)
+    spread = sums.weight_spread
+    tail = _saddlepoint_tails(scaled, sums)
     small, mass = _small_cells(scaled)
     exact = spread[small] < _SAME_WEIGHT
     small, mass = small[exact], mass[exact]
@@ -93,34 +94,38 @@ def two_sided_p_values(cells: Cells) -> FloatArray:
     for rows in range(1, _ENUMERATED_ROWS + 1):
         few = np.flatnonzero((scaled.count == rows) & (spread >= _SAME_WEIGHT))
         if len(few):
-            tail[few] = _enumerated_tails(scaled, few, rows)
+            tail[few] = _enumerated_tails(scaled, sums, few, rows)
     miss = np.abs(sums.label - sums.proba)
     certain = np.where(miss < 0.5 * _smallest_weight(scaled), 1.0, 0.0)
     return np.where(sums.variance > 0.0, np.clip(2.0 * tail, 0.0, 1.0), certain)
 
 
-def _enumerated_tails(cells: Cells, which: NDArray[np.intp], rows: int) -> FloatArray:
+def _enumerated_tails(
+    cells: Cells, sums: LevelSums, which: NDArray[np.intp], rows: int
+) -> FloatArray:
     """Return the tails of levels of so many rows, from all 2^rows outcomes of each."""
     weight = np.ones(len(cells.y_true)) if cells.weight is None else cells.weight
-    mass, sums = np.ones((len(which), 1)), np.zeros((len(which), 1))
+    mass, outcome = np.ones((len(which), 1)), np.zeros((len(which), 1))
     for row in range(rows):
         own = cells.first[which] + row
         p, w = cells.y_proba[own, None], weight[own, None]
         mass = np.concatenate([mass * (1.0 - p), mass * p], axis=1)
-        sums = np.concatenate([sums, sums + w], axis=1)
-    observed = cells.sums.label[which, None]
-    above = observed > cells.sums.proba[which, None]
-    outwards = np.where(above, sums >= observed - 1e-9, sums <= observed + 1e-9)
+        outcome = np.concatenate([outcome, outcome + w], axis=1)
+    observed = sums.label[which, None]
+    above = observed > sums.proba[which, None]
+    outwards = np.where(above, outcome >= observed - 1e-9, outcome <= observed + 1e-9)
     return np.asarray(np.where(outwards, mass, 0.0).sum(axis=1))
 
 
-def _to_mean_weight_one(cells: Cells) -> Cells:
+def _to_mean_weight_one(cells: Cells) -> tuple[Cells, LevelSums]:
     """Drop rows of weight 0 and scale the weights of each level to a mean of 1."""
+    if cells.weight is None:
+        return cells, cells.sums
     kept = cells.positive_weight()
-    if kept.weight is None:
-        return kept
-    scale = kept.count / kept.over(kept.weight)
-    return replace(kept, weight=kept.weight * kept.of_rows(scale))
+    scale = kept.count / cells.sums.total
+    weight = cells.weight if kept.weight is None else kept.weight
+    scaled = replace(kept, weight=weight * kept.of_rows(scale))
+    return scaled, cells.sums.scaled(scale, kept.count)
 
 
 def _smallest_weight(cells: Cells) -> FloatArray:
@@ -129,14 +134,12 @@ def _smallest_weight(cells: Cells) -> FloatArray:
     return np.asarray(np.minimum.reduceat(cells.weight, cells.first))
 
 
-def _saddlepoint_tails(cells: Cells) -> FloatArray:
+def _saddlepoint_tails(cells: Cells, sums: LevelSums) -> FloatArray:
     """Return the chance of each level's sum of positives or one further from the mean."""
-    width, sums = _smallest_weight(cells), cells.sums
+    width = _smallest_weight(cells)
     outwards = np.where(sums.label > sums.proba, 1.0, -1.0)
     target = sums.label - 0.5 * width * outwards
-    tilted = _Tilted(cells)
-    tilt = tilted.solve(target)
-    cumulant, variance = tilted.cumulant(tilt), tilted.moments(tilt)[1]
+    tilt, cumulant, variance = _saddlepoints(cells, sums.total, target)
     root = outwards * np.sign(tilt) * np.sqrt(2.0 * np.maximum(tilt * target - cumulant, 0.0))
     slope = outwards * 2.0 / width * np.sinh(0.5 * width * tilt) * np.sqrt(variance)
     middle = (np.abs(root) < 0.05) | (slope == 0.0)
@@ -145,37 +148,55 @@ def _saddlepoint_tails(cells: Cells) -> FloatArray:
     return np.where(middle, 0.5, ndtr(-root) - density * (1.0 / root - 1.0 / slope))
 
 
+def _saddlepoints(
+    cells: Cells, total: FloatArray, target: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the tilt that makes each level's mean the target, its cumulant and its variance."""
+    found, start = [], 0
+    for part in cells.parts():
+        levels = slice(start, start + len(part.count))
+        tilted, start = _Tilted(part), levels.stop
+        tilt = tilted.solve(target[levels], total[levels])
+        found.append((tilt, tilted.cumulant(tilt), tilted.moments(tilt)[1]))
+    tilt, cumulant, variance = np.concatenate(found, axis=1)
+    return tilt, cumulant, variance
+
+
 class _Tilted:
     """The sums of positives of levels whose log-odds are shifted, each level by its own tilt."""
 
     def __init__(self, cells: Cells) -> None:
         proba = np.clip(cells.y_proba, 1e-300, 1.0 - EPS)
         self.cells = cells
-        self.log_not_p = np.log1p(-proba)
-        self.log_odds = np.log(proba) - self.log_not_p
+        self.not_proba = 1.0 - proba
+        self.odds = proba / self.not_proba
 
-    def shifted(self, tilt: FloatArray) -> FloatArray:
-        """Return the log-odds of each row."""
+    def exponents(self, tilt: FloatArray) -> FloatArray:
+        """Return the logarithms of what multiplies the odds of each row."""
         own = self.cells.of_rows(tilt)
-        return self.log_odds + (own if self.cells.weight is None else self.cells.weight * own)
+        return own if self.cells.weight is None else self.cells.weight * own
+
+    def multiplied(self, exponents: FloatArray) -> FloatArray:
+        """Return the odds of each row, none of which leaves float64."""
+        return self.odds * np.exp(np.minimum(exponents, _LARGEST_EXPONENT))
 
     def moments(self, tilt: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of each level's sum."""
-        with np.errstate(over="ignore"):  # of log-odds below -709, whose probability is then 0
-            proba = 1.0 / (1.0 + np.exp(-self.shifted(tilt)))
-        weight = self.cells.weight
-        own = proba if weight is None else weight * proba
-        return self.cells.over(own), self.cells.weighted(own * (1.0 - proba), weight)
+        odds, weight = self.multiplied(self.exponents(tilt)), self.cells.weight
+        not_proba = 1.0 / (1.0 + odds)
+        own = odds * not_proba
+        if weight is not None:
+            own *= weight
+        return self.cells.over(own), self.cells.weighted(own * not_proba, weight)
 
     def cumulant(self, tilt: FloatArray) -> FloatArray:
         """Return the logarithm of the expectation of exp(tilt times the sum)."""
-        shifted = self.shifted(tilt)
-        above = np.maximum(shifted, 0.0) + np.log1p(np.exp(-np.abs(shifted)))
-        return self.cells.over(self.log_not_p + above)
+        exponents = self.exponents(tilt)
+        row = np.log(self.not_proba * (1.0 + self.multiplied(exponents)))
+        return self.cells.over(row + np.maximum(exponents - _LARGEST_EXPONENT, 0.0))
 
-    def solve(self, target: FloatArray) -> FloatArray:
+    def solve(self, target: FloatArray, total: FloatArray) -> FloatArray:
         """Return the tilt with which each level's expected sum is the target."""
-        total = self.cells.sums.total
         wanted = np.log(target) - np.log(total - target)
         low, high = np.full(len(target), -_FURTHEST), np.full(len(target), _FURTHEST)
         tilt, (mean, variance) = np.zeros(len(target)), self.moments(np.zeros(len(target)))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,9 @@ from trueup.losses import FloatArray
 
 TABLE_COLUMNS = 8
 """Columns of the table that kernels add up; see :meth:`LevelSums.of_table`."""
+
+_LINEAR = ("total", "label", "proba", "square")
+_QUADRATIC = ("weight_square", "variance", "miss_square")
 
 
 @dataclass(frozen=True)
@@ -64,8 +69,14 @@ class LevelSums:
 
     def only(self, levels: slice | NDArray[np.bool_]) -> LevelSums:
         """Return the sums of some levels, without their names."""
-        own = {name: values[levels] for name, values in vars(self).items() if name != "names"}
-        return LevelSums((), **own)
+        names = ("count", *_LINEAR, *_QUADRATIC)
+        return LevelSums((), **{name: getattr(self, name)[levels] for name in names})
+
+    def scaled(self, factor: FloatArray, count: NDArray[np.intp]) -> LevelSums:
+        """Return the sums for weights times a factor of each level, over so many rows."""
+        linear = {name: getattr(self, name) * factor for name in _LINEAR}
+        square = {name: getattr(self, name) * factor**2 for name in _QUADRATIC}
+        return LevelSums(self.names, count, **linear, **square)
 
     @property
     def slope(self) -> FloatArray:
@@ -88,6 +99,18 @@ class LevelSums:
     def mean_over_rows(self, values: FloatArray) -> float:
         """Return the mean of a value of each level, over rows."""
         return float(self.total @ values / self.total.sum())
+
+
+def joined(parts: Sequence[LevelSums]) -> LevelSums:
+    """Return the levels of all parts."""
+    if len(parts) == 1:
+        return parts[0]
+    names = tuple(chain.from_iterable(part.names for part in parts))
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("count", *_LINEAR, *_QUADRATIC)
+    }
+    return LevelSums(names, **columns)
 
 
 def absolute_error(sums: LevelSums) -> float:
