@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student_t
 
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.evaluation.evaluate import evaluate
@@ -172,6 +171,8 @@ def bias_test(
     >>> round(result.statistic, 4), round(result.p_value, 4)
     (1.7321, 0.2254)
     """
+    from scipy.stats import t as student_t  # half a second of imports
+
     rows = _read_one_bias(
         y_true, y_pred, loss=loss, y_logit=y_logit, labels=labels, sample_weight=sample_weight
     )

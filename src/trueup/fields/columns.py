@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from trueup._kernels import engine
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import LOSSES, FloatArray
+from trueup.losses.elementary import expit
 from trueup.losses.scaling import scaled
 from trueup.read.columns import as_array, read_weight
 from trueup.read.labels import read_binary_labels
@@ -63,7 +63,7 @@ def read_binary_rows(
     if y_logit is None:
         proba = read_probabilities(y_pred)
     else:
-        proba = np.asarray(expit(check_logit(as_array(y_logit, "y_logit"), LOSSES["log_loss"])))
+        proba = expit(check_logit(as_array(y_logit, "y_logit"), LOSSES["log_loss"]))
     require_rows(len(label), "y_proba", len(proba))
     weight = read_weight(sample_weight, len(label))
     return BinaryRows(label, proba, None if weight is None else scaled(weight))
