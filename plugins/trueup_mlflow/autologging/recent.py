@@ -136,7 +136,7 @@ def number_of(value: object) -> float | None:
     """Return what was logged as a number; None where it is none."""
     try:
         return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return None
 
 
