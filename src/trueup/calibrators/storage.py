@@ -92,6 +92,10 @@ def load_calibrator(path: str | Path) -> Calibrator:
     >>> load_calibrator(folder)
     ShiftCalibrator()
     """
+    if not isinstance(path, str | Path):
+        raise InvalidInputError(
+            f"path must be the path of a folder; got {type(path).__name__}. Pass text or a Path."
+        )
     folder = Path(path)
     if not (folder / _DOCUMENT).is_file():
         raise InvalidInputError(

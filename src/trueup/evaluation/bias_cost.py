@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from trueup.arguments import is_fraction, whole_number
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.evaluation.evaluate import evaluate
 from trueup.evaluation.resampled_costs import mean_of, signed_roots
 from trueup.losses import Loss
 from trueup.losses.scaling import scaled
 from trueup.read.inputs import read_rows
+from trueup.read.order import by_position
 from trueup.read.rows import Rows
 
 
@@ -203,7 +205,9 @@ def bias_test(
 
 
 def _read_one_bias(y_true: Any, y_pred: Any, **arguments: Any) -> Rows:
-    rows = read_rows(y_true, y_pred, **arguments)
+    names = ("y_logit", "row_id", "sample_weight")
+    given = {"y_true": y_true, "y_pred": y_pred, **{n: arguments.get(n) for n in names}}
+    rows = read_rows(**arguments | by_position(given, labels=arguments["labels"]))
     if rows.margin.ndim == 2:
         raise InvalidInputError(
             f"y_pred must have one bias term; got {rows.margin.shape[1]} columns. "
@@ -213,11 +217,8 @@ def _read_one_bias(y_true: Any, y_pred: Any, **arguments: Any) -> Rows:
 
 
 def _check_options(confidence_level: float, n_resamples: int) -> None:
-    if not 0.0 < confidence_level < 1.0:
+    if not is_fraction(confidence_level):
         raise InvalidInputError(
             f"confidence_level must be in (0, 1); got {confidence_level!r}. 0.95 is usual."
         )
-    if n_resamples < 100:
-        raise InvalidInputError(
-            f"n_resamples must be at least 100; got {n_resamples!r}. 1000 is usual."
-        )
+    whole_number("n_resamples", n_resamples, 100, "1000 is usual.")

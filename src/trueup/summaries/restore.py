@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trueup.arguments import is_one_of
 from trueup.errors import CorruptFileError, InvalidInputError
 from trueup.losses import Loss
 from trueup.splits import Split
@@ -32,7 +33,7 @@ def summary_type(loss: str | Loss) -> type[LossSummary] | None:
     'BrierSummary'
     """
     for kind in _KINDS:
-        if loss == kind.loss.name or type(loss) is type(kind.loss):
+        if is_one_of(loss, [kind.loss.name]) or type(loss) is type(kind.loss):
             return kind
     return None
 
@@ -81,7 +82,12 @@ def from_bytes(data: bytes) -> LossSummary:
     >>> from_bytes(summary.to_bytes()).compute() == summary.compute()
     True
     """
-    header, arrays = unpack(data)
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise InvalidInputError(
+            f"data must be the bytes of a summary; got {type(data).__name__}. "
+            "Pass what to_bytes() returned."
+        )
+    header, arrays = unpack(bytes(data))
     kinds = {kind.__name__: kind for kind in _KINDS}
     if str(header.get("kind")) not in kinds:
         raise CorruptFileError(
