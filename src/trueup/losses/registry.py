@@ -35,6 +35,12 @@ def get_loss(loss: str | Loss) -> Loss:
     ------
     InvalidInputError
         If no loss has the name.
+
+    Examples
+    --------
+    >>> from trueup.losses import get_loss
+    >>> get_loss("log_loss").task
+    'binary'
     """
     if isinstance(loss, Loss):
         return loss
@@ -46,7 +52,14 @@ def get_loss(loss: str | Loss) -> Loss:
 
 
 def for_columns(loss: Loss, n_columns: int) -> Loss:
-    """Return the loss of that many columns of predictions: its softmax form from 3 on."""
+    """Return the loss of that many columns of predictions: its softmax form from 3 on.
+
+    Examples
+    --------
+    >>> from trueup.losses import for_columns, get_loss
+    >>> for_columns(get_loss("brier_score"), 3).task
+    'multiclass'
+    """
     if n_columns < 3:
         return loss
     if isinstance(loss, BrierScore):

@@ -16,6 +16,14 @@ class SoftmaxBrierScore(SoftmaxLogLoss):
 
     It is corrected by the shift of the softmax log loss, as the Brier score of two classes is by
     that of the log loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import SoftmaxBrierScore
+    >>> margin = np.log([[0.5, 0.25, 0.25]])
+    >>> SoftmaxBrierScore().values(np.array([0.0]), margin).round(4).tolist()
+    [0.375]
     """
 
     name = "brier_score"

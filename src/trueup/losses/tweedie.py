@@ -40,6 +40,13 @@ class GammaDeviance(_LogLinked):
 
     It asks for the ratio to the prediction: its bias makes the mean of ``y / mu`` one, not the sum
     of the predictions right.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import GammaDeviance
+    >>> GammaDeviance().values(np.array([3.0]), np.log([2.0])).round(4).tolist()
+    [0.1891]
     """
 
     name = "gamma_deviance"
@@ -59,6 +66,14 @@ class TweedieDeviance(_LogLinked):
     power : float, default 1.5
         Power of the mean in the variance, in (1, 2); ``PoissonDeviance`` and ``GammaDeviance`` are
         the ends. Deviances of two powers are not comparable, so the name tells it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import TweedieDeviance
+    >>> loss = TweedieDeviance(1.3)
+    >>> loss.name, loss.values(np.zeros(1), np.log([4.0])).round(4).tolist()
+    ('tweedie_deviance_1.3', [7.5399])
     """
 
     name = "tweedie_deviance"

@@ -18,6 +18,7 @@ from trueup.fields.sums import TABLE_COLUMNS, LevelSums
 from trueup.losses import FloatArray
 from trueup.read.columns import column, read_weight
 from trueup.read.labels import read_binary_labels
+from trueup.read.order import require_one_order
 from trueup.read.predictions import read_probabilities
 from trueup.summaries.exactness import require_total_weight
 
@@ -35,6 +36,14 @@ class FieldSummary:
         Levels known before the first row.
     sums : float array of shape (n_levels, 8), optional
         What the kernels' ``add_cells`` summed for them so far.
+
+    Examples
+    --------
+    >>> from trueup.summaries import FieldSummary
+    >>> summary = FieldSummary("site")
+    >>> summary.update([0, 1] * 50, [0.3, 0.6] * 50, ["news", "shop"] * 50)
+    >>> round(summary.compute().ece, 3)
+    0.35
     """
 
     def __init__(
@@ -51,6 +60,8 @@ class FieldSummary:
             present = np.flatnonzero(sums[:, 0])
             self.merge(FieldSummary(self.name, map(str, present.tolist()), sums[present]))
             return
+        columns = {"y_true": y_true, "y_proba": y_proba, "field": field}
+        require_one_order({**columns, "sample_weight": sample_weight})
         label = read_binary_labels(y_true)
         if len(label) == 0:
             return
