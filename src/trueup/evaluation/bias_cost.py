@@ -14,6 +14,7 @@ from trueup.evaluation.resampled_costs import mean_of, signed_roots
 from trueup.losses import Loss
 from trueup.losses.scaling import scaled
 from trueup.read.inputs import read_rows
+from trueup.read.order import by_position
 from trueup.read.rows import Rows
 
 
@@ -190,7 +191,9 @@ def bias_test(
 
 
 def _read_one_bias(y_true: Any, y_pred: Any, **arguments: Any) -> Rows:
-    rows = read_rows(y_true, y_pred, **arguments)
+    names = ("y_logit", "row_id", "sample_weight")
+    given = {"y_true": y_true, "y_pred": y_pred, **{n: arguments.get(n) for n in names}}
+    rows = read_rows(**arguments | by_position(given, labels=arguments["labels"]))
     if rows.margin.ndim == 2:
         raise InvalidInputError(
             f"y_pred must have one bias term; got {rows.margin.shape[1]} columns. "

@@ -69,7 +69,7 @@ def field_calibration(
     (0.05, 0.0153, np.str_('b'))
     """
     check_epsilon(epsilon)
-    rows = read_binary_rows(y_true, y_proba, sample_weight)
+    rows = read_binary_rows(y_true, y_proba, sample_weight, others={"field": field})
     return calibration_of_rows(
         rows, field, name, epsilon=epsilon, n_quantiles=n_quantiles, random_state=random_state
     )
@@ -140,7 +140,7 @@ def field_calibration_error(
     check_epsilon(epsilon)
     table = sums_by_code(y_true, y_proba, field, sample_weight)
     if table is None:
-        rows = read_binary_rows(y_true, y_proba, sample_weight)
+        rows = read_binary_rows(y_true, y_proba, sample_weight, others={"field": field})
         levels = read_levels(field, "field", n_quantiles)
         require_rows(len(rows.y_true), "field", len(levels.codes))
         sums = sums_over(levels.codes, rows, len(levels.names))

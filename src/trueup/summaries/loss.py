@@ -18,7 +18,9 @@ from trueup.fields.sums import TABLE_COLUMNS
 from trueup.losses import BrierScore, LogLoss, Loss, PoissonDeviance, SquaredError
 from trueup.losses.elementary import expit
 from trueup.read.columns import check_threads
+from trueup.read.frames import columns_of
 from trueup.read.notices import Notices
+from trueup.read.order import by_position
 from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Split, kernel_rule
@@ -113,6 +115,8 @@ class LossSummary:
             "row_id": row_id,
             "sample_weight": sample_weight,
         }
+        fields = columns_of(fields)
+        columns = by_position(columns, labels=labels, others=fields)
         self.add(columns, labels, fields, threads).warn()
 
     def add(
