@@ -14,6 +14,7 @@ from trueup import Evaluation
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import get_loss
 from trueup.read.labels import read_binary_labels
+from trueup_mlflow.log.arguments import check_place
 from trueup_mlflow.log.log_fields import log_fields
 from trueup_mlflow.write.failures import describe, told
 from trueup_mlflow.write.items import evaluation_items, figure_file, metric_key
@@ -87,6 +88,7 @@ def log_evaluation(
     other failure than an invalid argument ends the user's run.
     """
     signature(trueup.evaluate).bind(y_true, y_pred, **options)  # an unknown keyword
+    check_place(prefix=prefix, step=step, run_id=run_id, model_id=model_id, dataset=dataset)
     try:
         evaluation = trueup.evaluate(y_true, y_pred, **options)
     except Exception as failure:  # undefined on these rows, or a failure of ours

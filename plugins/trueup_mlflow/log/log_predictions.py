@@ -12,6 +12,7 @@ import mlflow
 
 import trueup
 from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup_mlflow.log.arguments import check_place
 from trueup_mlflow.log.prediction_table import Place, write_call
 from trueup_mlflow.write.failures import describe, told, warn
 from trueup_mlflow.write.items import ARTIFACT_FOLDER
@@ -71,7 +72,8 @@ def log_predictions(
     -----
     Rows on which the metric is undefined are stored all the same.
     """
-    if not re.fullmatch(r"[\w\-.]+", name, re.ASCII):
+    check_place(prefix=prefix, step=step, run_id=run_id, model_id=model_id, dataset=dataset)
+    if not (isinstance(name, str) and re.fullmatch(r"[\w\-.]+", name, re.ASCII)):
         raise InvalidInputError(
             f"name must be letters, digits, '_', '-' or '.'; got {name!r}. Rename the rows."
         )
