@@ -115,11 +115,10 @@ def evaluate(
     check_threads(threads)
     given = {"y_true": y_true, "y_pred": y_pred, "y_logit": y_logit}
     given |= {"sample_weight": sample_weight, "row_id": row_id}
-    fields = columns_of(fields)
+    fields = None if fields is None else columns_of(fields)
     others = dict(fields) if isinstance(fields, Mapping) else {}
-    given = by_position(
-        given, labels=labels, others=others | {"times": times} if times is not None else others
-    )
+    others |= {} if times is None else {"times": times}
+    given = by_position(given, labels=labels, others=others)
     row_id = given.pop("row_id")
     columns = {**given, "labels": labels}
     prediction = given["y_pred"] if y_logit is None else given["y_logit"]
