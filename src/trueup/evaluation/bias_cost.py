@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from trueup.arguments import is_fraction, whole_number
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.evaluation.evaluate import evaluate
 from trueup.evaluation.resampled_costs import mean_of, signed_roots
@@ -203,11 +204,8 @@ def _read_one_bias(y_true: Any, y_pred: Any, **arguments: Any) -> Rows:
 
 
 def _check_options(confidence_level: float, n_resamples: int) -> None:
-    if not 0.0 < confidence_level < 1.0:
+    if not is_fraction(confidence_level):
         raise InvalidInputError(
             f"confidence_level must be in (0, 1); got {confidence_level!r}. 0.95 is usual."
         )
-    if n_resamples < 100:
-        raise InvalidInputError(
-            f"n_resamples must be at least 100; got {n_resamples!r}. 1000 is usual."
-        )
+    whole_number("n_resamples", n_resamples, 100, "1000 is usual.")

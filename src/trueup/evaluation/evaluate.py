@@ -215,7 +215,10 @@ def _summary_for(
 
 def _is_long(y_true: Any, n_groups: int) -> bool:
     """Tell whether a summary costs less than passes over all rows; memory is bounded by it too."""
-    return hasattr(y_true, "__len__") and len(y_true) > max(_LONG, _LONG_GROUP * n_groups)
+    try:
+        return len(y_true) > max(_LONG, _LONG_GROUP * n_groups)
+    except TypeError:  # no column, which others say better
+        return False
 
 
 def _identities(rows: Rows, split: Split) -> UInt64Array:
