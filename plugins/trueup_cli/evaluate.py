@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import click
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 import trueup
 from trueup import Evaluation
@@ -73,8 +74,8 @@ def evaluate(files: tuple[str, ...], **options: Any) -> None:
 
     They are read in batches, so they may be larger than memory, except with --label, --time or
     several classes: these read the named columns as a whole. So does --field for files of up to
-    100 MB together; the fields of larger ones are summed up in batches, without the floor of the
-    relative error, the tested levels and numbers with a fraction.
+    100 MB together; the fields of larger ones are summed up in batches, which takes whole numbers
+    and categories, no numbers with a fraction.
 
     Exit code: 0 fine, 2 bad input.
 
@@ -120,7 +121,7 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
     summed_up = summary_type(options["loss"]) is not None and split.n_groups is not None
     if by_rows or not summed_up or len(predictions) > 1:
         return trueup.evaluate(**_arguments(files, options))
-    with tqdm(desc="evaluate", unit="row", unit_scale=True, disable=None) as bar:
+    with _progress(files) as bar:
         return evaluate_files(
             files,
             y_true=options["target"],
@@ -131,11 +132,20 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
             row_id=options["row_id"],
             sample_weight=options["sample_weight"],
             fields=options["fields"],
-            on_batch=bar.update,
+            on_batch=None if bar is None else bar.update,
             sep=options["sep"],
             decimal=options["decimal"],
             id_type=options["id_type"],
         )
+
+
+def _progress(files: Sequence[str]) -> AbstractContextManager[Any]:
+    """Return a progress bar where somebody looks and waits, else a context of None."""
+    if not (sys.stderr.isatty() and _are_large(files)):
+        return nullcontext()
+    from tqdm import tqdm
+
+    return tqdm(desc="evaluate", unit="row", unit_scale=True)
 
 
 def _are_large(files: Sequence[str]) -> bool:

@@ -9,6 +9,7 @@ from mlflow.tracking import MlflowClient
 from mlflow.tracking.fluent import _get_experiment_id, active_run
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
 
+from trueup_mlflow.log.arguments import check_place
 from trueup_mlflow.write.resampling_items import fold_items, fold_params, resampling_items
 from trueup_mlflow.write.writer import RunWriter
 
@@ -46,6 +47,7 @@ def log_resampling(
     str
         Id of the run of the estimate.
     """
+    check_place(prefix=prefix, run_id=run_id)
     client = client or MlflowClient()
     given = run_id or _active_run_id()
     parent = given or _create(client, _get_experiment_id(), {MLFLOW_RUN_NAME: run_name})

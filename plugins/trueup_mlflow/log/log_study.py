@@ -12,6 +12,7 @@ from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
 
 from trueup import __version__
 from trueup.errors import TrueupWarning
+from trueup_mlflow.log.arguments import check_place
 from trueup_mlflow.write.items import (
     ROLE_TAG,
     SEED_PARENT_ROLE,
@@ -72,6 +73,7 @@ def log_study(
     the study has the selected parameters and mean, ``_optimistic`` (what Optuna calls the best
     value) and ``_confirmed`` with its interval.
     """
+    check_place(prefix=prefix)
     client = client or MlflowClient()
     experiment_id = _experiment(client, experiment_name)
     key = metric_key(report.loss, prefix)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
+from trueup.arguments import is_fraction
 from trueup.calibrators.base import Calibrator, FieldArrays
 from trueup.calibrators.calibrator_table import CalibratorScore, CalibratorTable
 from trueup.calibrators.field_offset import FieldOffsetCalibrator
@@ -250,7 +251,7 @@ def _split(
     dev_fraction: float,
     random_state: int,
 ) -> tuple[IndexArray, IndexArray]:
-    if not 0.0 < dev_fraction < 1.0:
+    if not is_fraction(dev_fraction):
         raise InvalidInputError(
             f"dev_fraction must be in (0, 1); got {dev_fraction!r}. Use for example 0.5."
         )

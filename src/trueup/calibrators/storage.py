@@ -73,6 +73,10 @@ def load_calibrator(path: str | Path) -> Calibrator:
     CorruptFileError
         If a file is damaged, cut off or forged; it is an InvalidInputError.
     """
+    if not isinstance(path, str | Path):
+        raise InvalidInputError(
+            f"path must be the path of a folder; got {type(path).__name__}. Pass text or a Path."
+        )
     folder = Path(path)
     if not (folder / _DOCUMENT).is_file():
         raise InvalidInputError(

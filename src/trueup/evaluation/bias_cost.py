@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student_t
 
+from trueup.arguments import is_fraction, whole_number
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.evaluation.evaluate import evaluate
 from trueup.evaluation.resampled_costs import mean_of, signed_roots
 from trueup.losses import Loss
 from trueup.losses.scaling import scaled
 from trueup.read.inputs import read_rows
+from trueup.read.order import by_position
 from trueup.read.rows import Rows
 
 
@@ -171,6 +172,8 @@ def bias_test(
     >>> round(result.statistic, 4), round(result.p_value, 4)
     (1.7321, 0.2254)
     """
+    from scipy.stats import t as student_t  # half a second of imports
+
     rows = _read_one_bias(
         y_true, y_pred, loss=loss, y_logit=y_logit, labels=labels, sample_weight=sample_weight
     )
@@ -189,7 +192,9 @@ def bias_test(
 
 
 def _read_one_bias(y_true: Any, y_pred: Any, **arguments: Any) -> Rows:
-    rows = read_rows(y_true, y_pred, **arguments)
+    names = ("y_logit", "row_id", "sample_weight")
+    given = {"y_true": y_true, "y_pred": y_pred, **{n: arguments.get(n) for n in names}}
+    rows = read_rows(**arguments | by_position(given, labels=arguments["labels"]))
     if rows.margin.ndim == 2:
         raise InvalidInputError(
             f"y_pred must have one bias term; got {rows.margin.shape[1]} columns. "
@@ -199,11 +204,8 @@ def _read_one_bias(y_true: Any, y_pred: Any, **arguments: Any) -> Rows:
 
 
 def _check_options(confidence_level: float, n_resamples: int) -> None:
-    if not 0.0 < confidence_level < 1.0:
+    if not is_fraction(confidence_level):
         raise InvalidInputError(
             f"confidence_level must be in (0, 1); got {confidence_level!r}. 0.95 is usual."
         )
-    if n_resamples < 100:
-        raise InvalidInputError(
-            f"n_resamples must be at least 100; got {n_resamples!r}. 1000 is usual."
-        )
+    whole_number("n_resamples", n_resamples, 100, "1000 is usual.")

@@ -17,7 +17,9 @@ from trueup.fields.measure import calibration_of_rows
 from trueup.losses import Loss
 from trueup.losses.scaling import scaled
 from trueup.read.columns import check_threads
+from trueup.read.frames import columns_of
 from trueup.read.inputs import read_rows, require_fields
+from trueup.read.order import by_position
 from trueup.read.row_hash import rows_fingerprint, timed_ids
 from trueup.read.rows import Rows
 from trueup.read.times import read_times
@@ -111,17 +113,20 @@ def evaluate(
             "Pass CrossFit(), HoldOut(), Rolling(period) or InSample()."
         )
     check_threads(threads)
-    columns = {
-        "y_true": y_true,
-        "y_pred": y_pred,
-        "y_logit": y_logit,
-        "labels": labels,
-        "sample_weight": sample_weight,
-    }
-    summary = _summary_for(loss, split, y_true, y_pred if y_logit is None else y_logit, times)
+    given = {"y_true": y_true, "y_pred": y_pred, "y_logit": y_logit}
+    given |= {"sample_weight": sample_weight, "row_id": row_id}
+    fields = columns_of(fields)
+    others = dict(fields) if isinstance(fields, Mapping) else {}
+    given = by_position(
+        given, labels=labels, others=others | {"times": times} if times is not None else others
+    )
+    row_id = given.pop("row_id")
+    columns = {**given, "labels": labels}
+    prediction = given["y_pred"] if y_logit is None else given["y_logit"]
+    summary = _summary_for(loss, split, given["y_true"], prediction, times)
     if summary is not None:
         if times is not None:
-            read_times(times, len(y_true))
+            read_times(times, len(given["y_true"]))
         summary.update(**columns, row_id=row_id, threads=threads)
         with suppress(InexactSummaryError):  # the rows themselves are at hand
             evaluation = summary.compute()
@@ -211,7 +216,10 @@ def _summary_for(
 
 def _is_long(y_true: Any, n_groups: int) -> bool:
     """Tell whether a summary costs less than passes over all rows; memory is bounded by it too."""
-    return hasattr(y_true, "__len__") and len(y_true) > max(_LONG, _LONG_GROUP * n_groups)
+    try:
+        return len(y_true) > max(_LONG, _LONG_GROUP * n_groups)
+    except TypeError:  # no column, which others say better
+        return False
 
 
 def _identities(rows: Rows, split: Split) -> UInt64Array:

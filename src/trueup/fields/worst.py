@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from trueup.fields.sums import LevelSums
 from trueup.losses import FloatArray
@@ -117,6 +116,8 @@ def _benjamini_hochberg(p_value: FloatArray) -> FloatArray:
 
 
 def _clopper_pearson(sums: LevelSums, alpha: float) -> tuple[FloatArray, FloatArray]:
+    from scipy.special import betaincinv  # loaded where fields are measured
+
     effective = sums.count / (1.0 + np.maximum(sums.weight_spread, 0.0))
     hits = effective * np.clip(sums.label / sums.total, 0.0, 1.0)
     misses = effective - hits

@@ -12,9 +12,9 @@ from math import inf, log, log1p
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, logsumexp
 
 from trueup.errors import UndefinedMetricError
+from trueup.losses.elementary import log_softmax, logsumexp
 
 FloatArray = NDArray[np.float64]
 
@@ -172,7 +172,7 @@ def solve_softmax_shift(
         )
     weight = weight / weight.sum()
     problem = _ClassShares(log_proba, share, weight)
-    start = logsumexp(log_softmax(log_proba, axis=1), axis=0, b=weight[:, None]) - np.log(share)
+    start = problem.log_ratio(log_softmax(log_proba))
     bias = problem.newton(start, _TOLERANCE, _DIRECT_STEPS)
     if problem.gap(bias) > _SHARE_TOLERANCE:
         bias = _cooled(problem)
@@ -195,7 +195,7 @@ class _ClassShares:
         return np.asarray(logsumexp(log_proba + log_weight, axis=0) - np.log(self.share))
 
     def log_proba(self, bias: FloatArray) -> FloatArray:
-        return np.asarray(log_softmax(self.logit - bias, axis=1))
+        return np.asarray(log_softmax(self.logit - bias))
 
     def gap(self, bias: FloatArray) -> float:
         return float(np.ptp(self.log_ratio(self.log_proba(bias))))

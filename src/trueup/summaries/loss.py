@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import expit
 
 from trueup._kernels import Engine, engine
 from trueup.arrays import Arrays
@@ -17,12 +16,15 @@ from trueup.errors import (
 )
 from trueup.fields.sums import TABLE_COLUMNS
 from trueup.losses import BrierScore, LogLoss, Loss, PoissonDeviance, SquaredError
+from trueup.losses.elementary import expit
 from trueup.read.columns import check_threads
+from trueup.read.frames import columns_of
 from trueup.read.notices import Notices
+from trueup.read.order import by_position
 from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Split, kernel_rule
-from trueup.summaries.batch import Batch, make_batch
+from trueup.summaries.batch import Batch, leading_columns, make_batch
 from trueup.summaries.exactness import require_exact_biases, require_magnitude
 from trueup.summaries.field import FieldSummary
 from trueup.summaries.logit_grid import LogitGrid
@@ -113,6 +115,8 @@ class LossSummary:
             "row_id": row_id,
             "sample_weight": sample_weight,
         }
+        fields = columns_of(fields)
+        columns = by_position(columns, labels=labels, others=fields)
         self.add(columns, labels, fields, threads).warn()
 
     def add(
@@ -264,7 +268,7 @@ class LossSummary:
                 self._totals.absorb(absorbed)
                 start += absorbed.n
                 if batch.levels:
-                    columns = plain.columns(absorbed.n)
+                    columns = leading_columns(plain, absorbed.n)
                     batch.add_cells(slice(block.start, start), columns, self._fields, kernels)
             if start < block.stop:
                 yield slice(start, block.stop)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trueup.arguments import is_one_of
 from trueup.errors import CorruptFileError, InvalidInputError
 from trueup.losses import Loss
 from trueup.splits import Split
@@ -25,7 +26,7 @@ _KINDS: tuple[type[LossSummary], ...] = (
 def summary_type(loss: str | Loss) -> type[LossSummary] | None:
     """Return the kind of summary of a loss; None where there is none."""
     for kind in _KINDS:
-        if loss == kind.loss.name or type(loss) is type(kind.loss):
+        if is_one_of(loss, [kind.loss.name]) or type(loss) is type(kind.loss):
             return kind
     return None
 
@@ -58,7 +59,12 @@ def from_bytes(data: bytes) -> LossSummary:
     InvalidInputError
         If they are a summary of another version.
     """
-    header, arrays = unpack(data)
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise InvalidInputError(
+            f"data must be the bytes of a summary; got {type(data).__name__}. "
+            "Pass what to_bytes() returned."
+        )
+    header, arrays = unpack(bytes(data))
     kinds = {kind.__name__: kind for kind in _KINDS}
     if str(header.get("kind")) not in kinds:
         raise CorruptFileError(
