@@ -171,6 +171,12 @@ def calibrated_brier_score(
         As in :func:`evaluate`.
     **options
         Every other keyword of :func:`evaluate` but ``loss``.
+
+    Examples
+    --------
+    >>> from trueup import InSample, calibrated_brier_score
+    >>> round(calibrated_brier_score([0, 1, 0, 1], [0.6, 0.8, 0.5, 0.7], split=InSample()), 4)
+    0.1546
     """
     return evaluate(y_true, y_proba, y_logit=y_logit, loss="brier_score", **options).calibrated
 
@@ -184,6 +190,12 @@ def calibrated_mean_squared_error(y_true: Any, y_pred: Any, **options: Any) -> f
         Targets and predictions.
     **options
         Every other keyword of :func:`evaluate` but ``loss``.
+
+    Examples
+    --------
+    >>> from trueup import InSample, calibrated_mean_squared_error
+    >>> calibrated_mean_squared_error([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], split=InSample())
+    0.0
     """
     return evaluate(y_true, y_pred, loss="mean_squared_error", **options).calibrated
 
@@ -197,6 +209,12 @@ def calibrated_poisson_deviance(y_true: Any, y_pred: Any, **options: Any) -> flo
         Counts and positive predicted rates.
     **options
         Every other keyword of :func:`evaluate` but ``loss``.
+
+    Examples
+    --------
+    >>> from trueup import InSample, calibrated_poisson_deviance
+    >>> round(calibrated_poisson_deviance([1, 2, 3], [2.0, 4.0, 6.0], split=InSample()), 6)
+    0.0
     """
     return evaluate(y_true, y_pred, loss="poisson_deviance", **options).calibrated
 
