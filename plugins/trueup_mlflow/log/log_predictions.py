@@ -71,6 +71,14 @@ def log_predictions(
     Notes
     -----
     Rows on which the metric is undefined are stored all the same.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> from trueup_mlflow import log_predictions
+    >>> with mlflow.start_run():
+    ...     log_predictions([0, 1] * 50, [0.3, 0.8] * 50, name="val")
+    'trueup/predictions_val.parquet'
     """
     check_place(prefix=prefix, step=step, run_id=run_id, model_id=model_id, dataset=dataset)
     if not (isinstance(name, str) and re.fullmatch(r"[\w\-.]+", name, re.ASCII)):

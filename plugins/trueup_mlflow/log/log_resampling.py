@@ -46,6 +46,20 @@ def log_resampling(
     -------
     str
         Id of the run of the estimate.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import KFold
+    >>> from trueup.resampling import generalization_error
+    >>> from trueup_mlflow import log_resampling
+    >>> X = np.random.default_rng(0).normal(size=(200, 1))
+    >>> estimate = generalization_error(LogisticRegression(), X, X[:, 0] > 0, KFold(4))
+    >>> run_id = log_resampling(estimate)
+    >>> mlflow.get_run(run_id).data.metrics["n_splits"]
+    4.0
     """
     check_place(prefix=prefix, run_id=run_id)
     client = client or MlflowClient()

@@ -118,6 +118,17 @@ def compare_calibrators(
         If an input has the wrong shape or range.
     UndefinedMetricError
         If the development or the test rows lack a class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.calibrators import compare_calibrators
+    >>> rng = np.random.default_rng(0)
+    >>> p, site = rng.uniform(0.1, 0.6, 2_000), rng.choice(["news", "shop"], 2_000)
+    >>> click = rng.random(2_000) < p
+    >>> table = compare_calibrators(click, p, {"site": site}, field="site", shuffle=True)
+    >>> table.scores[0].name
+    'base'
     """
     y, p = np.asarray(y_true, dtype=np.float64), check_probabilities(y_proba)
     _check_labels(y, p)

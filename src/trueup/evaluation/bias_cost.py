@@ -31,6 +31,13 @@ class BiasCostInterval:
         Ends of the interval, in the unit of the loss; ``low`` is 0 where no bias is plausible.
     confidence_level : float
         Nominal coverage.
+
+    Examples
+    --------
+    >>> from trueup import bias_cost_interval
+    >>> cost = bias_cost_interval([0, 1] * 100, [0.6, 0.8] * 100, random_state=0)
+    >>> bool(cost.low <= cost.value <= cost.high)
+    True
     """
 
     value: float
@@ -51,6 +58,12 @@ class BiasTest:
         Two-sided, from Student's t with n - 1 degrees of freedom.
     n : int
         Rows of positive weight.
+
+    Examples
+    --------
+    >>> from trueup import bias_test
+    >>> bias_test([0, 1] * 100, [0.4, 0.6] * 100).p_value
+    1.0
     """
 
     statistic: float

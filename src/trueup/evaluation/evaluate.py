@@ -115,11 +115,10 @@ def evaluate(
     check_threads(threads)
     given = {"y_true": y_true, "y_pred": y_pred, "y_logit": y_logit}
     given |= {"sample_weight": sample_weight, "row_id": row_id}
-    fields = columns_of(fields)
+    fields = None if fields is None else columns_of(fields)
     others = dict(fields) if isinstance(fields, Mapping) else {}
-    given = by_position(
-        given, labels=labels, others=others | {"times": times} if times is not None else others
-    )
+    others |= {} if times is None else {"times": times}
+    given = by_position(given, labels=labels, others=others)
     row_id = given.pop("row_id")
     columns = {**given, "labels": labels}
     prediction = given["y_pred"] if y_logit is None else given["y_logit"]
@@ -172,6 +171,12 @@ def calibrated_brier_score(
         As in :func:`evaluate`.
     **options
         Every other keyword of :func:`evaluate` but ``loss``.
+
+    Examples
+    --------
+    >>> from trueup import InSample, calibrated_brier_score
+    >>> round(calibrated_brier_score([0, 1, 0, 1], [0.6, 0.8, 0.5, 0.7], split=InSample()), 4)
+    0.1546
     """
     return evaluate(y_true, y_proba, y_logit=y_logit, loss="brier_score", **options).calibrated
 
@@ -185,6 +190,12 @@ def calibrated_mean_squared_error(y_true: Any, y_pred: Any, **options: Any) -> f
         Targets and predictions.
     **options
         Every other keyword of :func:`evaluate` but ``loss``.
+
+    Examples
+    --------
+    >>> from trueup import InSample, calibrated_mean_squared_error
+    >>> calibrated_mean_squared_error([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], split=InSample())
+    0.0
     """
     return evaluate(y_true, y_pred, loss="mean_squared_error", **options).calibrated
 
@@ -198,6 +209,12 @@ def calibrated_poisson_deviance(y_true: Any, y_pred: Any, **options: Any) -> flo
         Counts and positive predicted rates.
     **options
         Every other keyword of :func:`evaluate` but ``loss``.
+
+    Examples
+    --------
+    >>> from trueup import InSample, calibrated_poisson_deviance
+    >>> round(calibrated_poisson_deviance([1, 2, 3], [2.0, 4.0, 6.0], split=InSample()), 6)
+    0.0
     """
     return evaluate(y_true, y_pred, loss="poisson_deviance", **options).calibrated
 

@@ -42,6 +42,12 @@ def expected_calibration_error(
     References
     ----------
     "Field-aware calibration", Eq. 4.
+
+    Examples
+    --------
+    >>> from trueup import expected_calibration_error
+    >>> round(expected_calibration_error([0, 0, 1, 1], [0.2, 0.2, 0.7, 0.7], n_bins=2), 3)
+    0.25
     """
     whole_number("n_bins", n_bins, 1, "15 is usual.")
     if n_bins > _MOST_BINS:

@@ -24,7 +24,14 @@ _KINDS: tuple[type[LossSummary], ...] = (
 
 
 def summary_type(loss: str | Loss) -> type[LossSummary] | None:
-    """Return the kind of summary of a loss; None where there is none."""
+    """Return the kind of summary of a loss; None where there is none.
+
+    Examples
+    --------
+    >>> from trueup.summaries import summary_type
+    >>> summary_type("brier_score").__name__
+    'BrierSummary'
+    """
     for kind in _KINDS:
         if is_one_of(loss, [kind.loss.name]) or type(loss) is type(kind.loss):
             return kind
@@ -38,6 +45,13 @@ def summary_of(loss: str, split: Split) -> LossSummary:
     ------
     InvalidInputError
         If there is no summary for the loss.
+
+    Examples
+    --------
+    >>> from trueup import CrossFit
+    >>> from trueup.summaries import summary_of
+    >>> type(summary_of("log_loss", CrossFit(5))).__name__
+    'LogLossSummary'
     """
     kind = summary_type(loss)
     if kind is None:
@@ -58,6 +72,15 @@ def from_bytes(data: bytes) -> LossSummary:
         If the bytes are no summary, or a damaged or forged one; it is an InvalidInputError.
     InvalidInputError
         If they are a summary of another version.
+
+    Examples
+    --------
+    >>> from trueup import CrossFit
+    >>> from trueup.summaries import LogLossSummary, from_bytes
+    >>> summary = LogLossSummary(CrossFit(5))
+    >>> summary.update([0, 1] * 50, [0.3, 0.6] * 50)
+    >>> from_bytes(summary.to_bytes()).compute() == summary.compute()
+    True
     """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise InvalidInputError(
