@@ -45,7 +45,7 @@ def test_a_storage_that_cannot_be_used(folder, command, storage, message):
         "notes.txt": b"remember the milk\n" * 100,
         "picture.png": b"\x89PNG\x00\xff\n",
         "broken.journal": b'{"op_code":0,"worker_id":"a"\nx\n{"op_code":0}\n',
-        "nul.journal": b'{"op_code":0,"worker\0_id":"a"}\n',
+        "nul.journal": b'{"op_code":0,"worker\0_id":"a"}\n{"op_code":0}\n',
         "half.journal": b'{"op_code":0,"wor\n{"op_code":0}\n',
         "bytes.journal": b'{"op_code":0,"worker_id":"\xff"}\n',
         "list.journal": b'{"op_code":"0"}\n[]\n',
