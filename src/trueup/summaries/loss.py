@@ -235,7 +235,7 @@ class LossSummary:
 
     def _summarise(self, batch: Batch, threads: int) -> tuple[Self, Notices]:
         """Return the summary of a batch; its blocks are dealt out to the threads."""
-        kernels = engine(self.n + batch.n)
+        kernels = engine(self.n + batch.n, batch.n)
         try:
             shares = batch.map_shares(
                 lambda share: self._summarise_share(batch, share, kernels), threads
