@@ -244,9 +244,8 @@ def _given_rival(table: Standings, against: Against) -> dict[str, Any]:
 
 def _runner_up(table: Standings, best: int) -> dict[str, Any] | None:
     """Return the best other parameters: of a contender, or else of an eliminated configuration."""
-    score = table.means + table.standard_errors
     chosen = table.trials[best].params
-    for index in np.lexsort((score, ~table.contenders)):
+    for index in np.lexsort((table.score, ~table.contenders)):
         params = table.trials[index].params
         if table.n_seeds[index] > 0 and params != chosen:  # a small space repeats parameters
             return dict(params)

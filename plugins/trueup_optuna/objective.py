@@ -17,6 +17,7 @@ from trueup.arguments import whole_number
 from trueup.errors import InvalidInputError, StateMismatchError, TrueupWarning
 from trueup.losses import Loss
 from trueup.splits import CrossFit, Split
+from trueup_optuna.budget import Spending, stop_search
 from trueup_optuna.companions import pin_identity
 from trueup_optuna.epochs import EpochRule, EpochTrial
 from trueup_optuna.heartbeat import (
@@ -32,6 +33,7 @@ from trueup_optuna.scoring import Catch, FailedSeedError, OnError, RowCheck, See
 from trueup_optuna.seeds import SeedList
 from trueup_optuna.signals import hold_signals
 from trueup_optuna.study_state import (
+    BUDGET,
     RULE,
     SEEDS,
     PinnedStudies,
@@ -50,6 +52,7 @@ from trueup_optuna.trial_state import (
 )
 
 _STARTUP_TRIALS = 5
+_LEAST_BUDGET = 10
 _SAME = 2
 """Configurations in a row with the same result under every seed, from which on that is said."""
 
@@ -70,6 +73,11 @@ class SeedObjective:
         Seeds of a configuration in the search; ``finals`` adds more where it matters.
     n_startup_seeds : int, default 3
         Seeds of each of the first five trials, so that the variance over seeds is known early.
+    budget : int, optional
+        Trainings of search and finals together, in place of ``n_base`` and ``n_startup_seeds``:
+        one seed a configuration to begin with, and the noise of a few repeated ones decides, on the
+        way, when the search stops for ``finals`` to spend the rest. The search stops by itself:
+        ``study.optimize(objective)`` needs no ``n_trials``.
     split : Split, optional
         For ``(y_true, y_pred)``; CrossFit() by default.
     loss : str or Loss, default "log_loss"
@@ -103,6 +111,7 @@ class SeedObjective:
         seeds: SeedList | Sequence[int],
         n_base: int = 2,
         n_startup_seeds: int = 3,
+        budget: int | None = None,
         split: Split | None = None,
         loss: str | Loss = "log_loss",
         epoch_pruner: optuna.pruners.BasePruner | None = None,
@@ -117,6 +126,9 @@ class SeedObjective:
         fix = "A trial needs a seed."
         self.n_base = whole_number("n_base", n_base, 1, fix)
         self.n_startup_seeds = whole_number("n_startup_seeds", n_startup_seeds, 1, fix)
+        self.budget = None
+        if budget is not None:
+            self.budget = whole_number("budget", budget, _LEAST_BUDGET, "Give more trainings.")
         if self.n_base > self.seeds.n:
             raise InvalidInputError(
                 f"n_base must be at most the number of search seeds, {self.seeds.n}; got {n_base}. "
@@ -171,6 +183,7 @@ class SeedObjective:
         single_objective(study)
         pin_identity(study)
         pin(study, {SEEDS: seeds_fact(self.seeds)})
+        self._pin_budget(study)
         self._score.pin(study)
         if isinstance(study.pruner, SeedRacePruner):
             study.pruner.pin(study)
@@ -180,13 +193,47 @@ class SeedObjective:
                 f"{type(study.pruner).__name__}. Load it with pruner=SeedRacePruner(...)."
             )
 
+    def _pin_budget(self, study: optuna.Study) -> None:
+        known = study.user_attrs.get(BUDGET)
+        if known is None and (self.budget is None or _has_seeds(study)):
+            if self.budget is not None:
+                raise StateMismatchError(
+                    f"budget must be left out where the study {study.study_name!r} was begun "
+                    f"without; got {self.budget}. Begin another study."
+                )
+        elif self.budget is None:
+            raise StateMismatchError(
+                f"budget must be given where the study {study.study_name!r} was begun with "
+                f"{known}; got None. Pass it again, or a larger one."
+            )
+        elif known != self.budget:
+            study.set_user_attr(BUDGET, self.budget)  # to spend more is no other study
+
+    def _wants_seed(self, trial: optuna.Trial, n_done: int) -> bool:
+        if self.budget is None or n_done == 0:
+            return n_done < self._n_seeds(trial.number)
+        return n_done == 1 < self.seeds.n and Spending(trial.study).repeats(trial.number)
+
+    def _end(self, trial: optuna.Trial, values: list[float]) -> float:
+        """Return the value of a trial, and stop the search once the rest is for the finals."""
+        if self.budget is None:
+            return float(np.mean(values))
+        spending = Spending(trial.study)
+        if spending.search_is_over:
+            stop_search(trial.study)
+        return spending.value_of(trial.number)
+
     def _n_seeds(self, number: int) -> int:
         wanted = max(self.n_base, self.n_startup_seeds) if number < _STARTUP_TRIALS else self.n_base
         return min(wanted, self.seeds.n)
 
     def _run(self, trial: optuna.Trial) -> float:
         values = _restore(trial)
-        for index in range(len(values), self._n_seeds(trial.number)):
+        if self.budget is not None and not values and Spending(trial.study).search_is_over:
+            stop_search(trial.study)
+            raise optuna.TrialPruned("the search has spent its share of the budget")
+        while self._wants_seed(trial, len(values)):
+            index = len(values)
             try:
                 record = self._train(trial, index)
             except FailedSeedError as failure:
@@ -200,7 +247,7 @@ class SeedObjective:
             if self._epochs.prunes_seeds(trial.study) and trial.should_prune():
                 break
         self._check_same(values)
-        return float(np.mean(values))
+        return self._end(trial, values)
 
     def _train(self, trial: optuna.Trial, index: int) -> SeedRecord:
         inner = EpochTrial(trial, self._epochs.study_of(trial.study) if index == 0 else None)
@@ -236,6 +283,10 @@ class SeedObjective:
                 TrueupWarning,
                 stacklevel=5,
             )
+
+
+def _has_seeds(study: optuna.Study) -> bool:
+    return any(seed_records(trial.user_attrs) for trial in study.get_trials(deepcopy=False))
 
 
 def _restore(trial: optuna.Trial) -> list[float]:

@@ -10,10 +10,11 @@ import optuna
 from numpy.typing import NDArray
 from optuna.trial import FrozenTrial, TrialState
 
+from trueup.decide.budget import Shrunken, shrunken_means
 from trueup.decide.noise import SeedNoise, seed_noise
 from trueup.errors import UndefinedMetricError
 from trueup_optuna.companions import companion
-from trueup_optuna.study_state import REPORTS, sign
+from trueup_optuna.study_state import BUDGET, REPORTS, sign
 from trueup_optuna.trial_state import (
     BY,
     ELIMINATED,
@@ -28,6 +29,7 @@ from trueup_optuna.trial_state import (
     seed_records,
     value_table,
 )
+from trueup_optuna.unit_cube import unit_cube
 
 FloatArray = NDArray[np.float64]
 
@@ -76,6 +78,8 @@ class Standings:
         A seed of it failed, so it gets no further one.
     sign : float
         1.0 where the study minimises, else -1.0.
+    shrinks : bool
+        Whether configurations are ranked by shrunken means, as with a budget.
     """
 
     trials: tuple[FrozenTrial, ...]
@@ -88,6 +92,7 @@ class Standings:
     contenders: NDArray[np.bool_]
     closed: NDArray[np.bool_]
     sign: float
+    shrinks: bool = False
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
@@ -109,13 +114,24 @@ class Standings:
         """Standard error of each mean, from the moderated variance."""
         return np.asarray(np.sqrt(self.noise.moderated / np.maximum(self.n_seeds, 1)))
 
+    @cached_property
+    def worth(self) -> Shrunken:
+        """Each mean drawn to its neighbourhood, times ``sign``; infinity without a seed."""
+        variance = self.noise.moderated / np.maximum(self.n_seeds, 1)
+        return shrunken_means(unit_cube(self.trials), self.means, variance)
+
+    @property
+    def score(self) -> FloatArray:
+        """What ranks configurations, lower = better: the shrunken mean, or mean plus one error."""
+        return self.worth.mean if self.shrinks else self.means + self.standard_errors
+
     @property
     def infeasible(self) -> int:
         """Number of configurations that break a constraint."""
         return sum(not is_feasible(trial) for trial in self.trials)
 
     def best(self) -> int:
-        """Return the index of the contender with the lowest mean plus standard error.
+        """Return the index of the contender with the lowest score.
 
         Raises
         ------
@@ -133,7 +149,7 @@ class Standings:
                 "study must hold a finished configuration with at least two seeds; got none. "
                 "Run finals(study, train) or use n_base=2."
             )
-        return int(np.where(eligible, self.means + self.standard_errors, np.inf).argmin())
+        return int(np.where(eligible, self.score, np.inf).argmin())
 
 
 def prefix_means(values: FloatArray, n_seeds: NDArray[np.intp]) -> FloatArray:
@@ -175,6 +191,7 @@ def standings(study: optuna.Study) -> Standings:
         np.array(contenders, dtype=bool) & (n_seeds > 0),
         np.array([trial.number in closed for trial in trials], dtype=bool),
         sign(study),
+        shrinks=BUDGET in study.user_attrs,
     )
 
 
