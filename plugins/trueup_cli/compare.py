@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from trueup_cli.failures import BadInput
+from trueup_cli.output import echo
 from trueup_cli.wording import in_options
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def compare(context: click.Context, /, **options: Any) -> None:
     outcome = gate_outcome(logged.comparison, options["gate"])
     names = options["candidate_name"], options["baseline_name"]
     gate = f"gate {options['gate']}: {outcome}"
-    click.echo(_json(logged, names, outcome) if options["as_json"] else _text(logged, names, gate))
+    echo(_json(logged, names, outcome) if options["as_json"] else _text(logged, names, gate))
     context.exit(EXIT_CODES[outcome])
 
 

@@ -13,6 +13,7 @@ import click
 
 from trueup.errors import TrueupError
 from trueup_cli.failures import BadInput
+from trueup_cli.output import echo
 from trueup_cli.quiet import quiet_mlflow
 from trueup_cli.wording import in_options
 
@@ -66,11 +67,11 @@ def init(model_uri: str, reference: str, all_missing: bool, **options: Any) -> N
         name = model_uri.removeprefix("models:/").split("/")[0]
         made = init_missing(name, reference, **options)
         for uri in made:
-            click.echo(uri)
+            echo(uri)
         if not made:
-            click.echo(f"every version of {name} has a check", err=True)
+            echo(f"every version of {name} has a check", err=True)
     else:
-        click.echo(monitoring.init(model_uri, reference, **options))
+        echo(monitoring.init(model_uri, reference, **options))
 
 
 @monitor.command("run")
@@ -99,7 +100,7 @@ def run(model_uri: str, batch: str, as_json: bool, **how: Any) -> None:
     for name, estimate in found:
         values = estimate.to_dict()
         line = json.dumps({"period": name, **values}) if as_json else _sentence(values)
-        click.echo(line if as_json or not name else f"{name} {line}")
+        echo(line if as_json or not name else f"{name} {line}")
     if not all(estimate.trusted for _, estimate in found):
         raise click.exceptions.Exit(NOT_TRUSTED)
 
@@ -141,17 +142,17 @@ def compare(champion: str, challenger: str, batch: str, at: str | None, as_json:
 
     found = monitoring.compare(champion, challenger, batch, at=at)
     if as_json:
-        click.echo(json.dumps(found.to_dict(), allow_nan=False))
+        echo(json.dumps(found.to_dict(), allow_nan=False))
     else:
         for name in ("champion", "challenger"):
-            click.echo(f"{name} {_sentence(getattr(found, name).to_dict())}")
+            echo(f"{name} {_sentence(getattr(found, name).to_dict())}")
         if found.series is not None:
             series = found.series
-            click.echo(
+            echo(
                 f"challenger - champion over {series.n_pairs} batches ({found.basis}): "
                 f"{series.difference:+.3g} [{series.low:+.3g}, {series.high:+.3g}]"
             )
-        click.echo(f"{found.verdict}{': ' * bool(found.reason)}{found.reason}")
+        echo(f"{found.verdict}{': ' * bool(found.reason)}{found.reason}")
     codes = {"challenger": FINE, "champion": ABOVE, "inconclusive": NOT_TRUSTED}
     raise click.exceptions.Exit(codes[found.verdict])
 
@@ -175,9 +176,9 @@ def watch(
         exporter = _exporter(stack, model_uri, prometheus_port)
         for path, outcome in watching(model_uri, folder, seconds=seconds, once=once):
             if isinstance(outcome, TrueupError):
-                click.echo(f"{path.name} {outcome}")
+                echo(f"{path.name} {outcome}")
                 continue
-            click.echo(f"{path.name} {_sentence(outcome.to_dict())}")
+            echo(f"{path.name} {_sentence(outcome.to_dict())}")
             if exporter is not None:
                 exporter.show(outcome)
 
@@ -202,7 +203,7 @@ def realize(model_uri: str, labels: str) -> None:
     from trueup_mlflow import monitor as monitoring
 
     found = monitoring.realize(model_uri, labels)
-    click.echo(
+    echo(
         f"{found.inside} of {found.n} realized batches lie in their 90% interval "
         f"(95% interval {found.low:.0%} to {found.high:.0%} if batches were independent)"
     )
@@ -217,7 +218,7 @@ def report(model_uri: str, out: Path, thresholds: tuple[float, ...]) -> None:
     """Write one HTML page that needs no network."""
     from trueup_mlflow import monitor as monitoring
 
-    click.echo(str(monitoring.report(model_uri, out, thresholds=thresholds)))
+    echo(str(monitoring.report(model_uri, out, thresholds=thresholds)))
 
 
 @monitor.command("status")
@@ -234,13 +235,13 @@ def status(fail_above: float | None) -> None:
     codes = {FINE}
     entries = monitoring.status()
     if not entries:
-        click.echo("no monitored model has a batch yet: see trueup monitor init and run")
+        echo("no monitored model has a batch yet: see trueup monitor init and run")
     for entry in entries:
         batch = entry["batch"]
         code, note = _verdict(batch.estimate, fail_above)
         codes.add(code)
         sentence = _sentence(batch.estimate)
-        click.echo(f"models:/{entry['model']}/{entry['version']} {batch.time} {sentence}{note}")
+        echo(f"models:/{entry['model']}/{entry['version']} {batch.time} {sentence}{note}")
     raise click.exceptions.Exit(ABOVE if ABOVE in codes else max(codes))
 
 

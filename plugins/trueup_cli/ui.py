@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from trueup_cli.output import echo
+
 
 @click.command("ui")
 @click.option("--tracking-uri", default=None, help="MLflow store; by default that of MLflow.")
@@ -14,11 +16,11 @@ def ui(tracking_uri: str | None, host: str, port: int) -> None:
     from trueup_ui.web.server import LOOPBACK, serve
 
     if host not in LOOPBACK:
-        click.echo(
+        echo(
             f"warning: whoever reaches {host}:{port} can read every run of this store; there is no "
             "password. To ask for one: mlflow server --app-name trueup-basic-auth",
             err=True,
         )
     shown = f"[{host}]" if ":" in host else host
-    click.echo(f"trueup on http://{shown}:{port} (Ctrl-C ends)")
+    echo(f"trueup on http://{shown}:{port} (Ctrl-C ends)")
     serve(tracking_uri, host, port)

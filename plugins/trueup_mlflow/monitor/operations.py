@@ -22,6 +22,7 @@ from trueup_mlflow.monitor.check_registry import (
     check_uri,
     describe_reference,
     load_check,
+    load_schema,
     register_check,
     train_check,
 )
@@ -218,7 +219,7 @@ def realize(model_uri: str, labelled: Any) -> Coverage:
     """
     client = MlflowClient()
     version = resolve(model_uri, client)
-    schema = load_check(version).schema
+    schema = load_schema(version)
     columns = (schema.row_id, schema.target)
     labels = late_labels(
         read_table(labelled, columns=columns, row_id=schema.row_id), schema.row_id, schema.target

@@ -47,7 +47,7 @@ def _of_pandas(
         )
     try:
         times = pd.to_datetime(rows[time_column], utc=True).dt.tz_localize(None)
-    except (TypeError, ValueError) as failure:
+    except (OverflowError, TypeError, ValueError) as failure:
         raise InvalidInputError(
             f"time_column must hold dates; got {kind}: {reason_of(failure)}. "
             "Write them as 2026-01-31."

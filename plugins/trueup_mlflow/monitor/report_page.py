@@ -5,18 +5,43 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+from typing import Any
 
 import numpy as np
 from scipy.stats import binomtest
 
 from trueup_mlflow.write.monitor_items import BatchRecord
 
-_STYLE = (
-    "body{font:15px system-ui;margin:2em auto;max-width:60em}table{border-collapse:collapse}"
-    "td,th{padding:.3em .8em;border-bottom:1px solid #ddd;text-align:right}"
-    "td:last-child,th:last-child,td:first-child{text-align:left}.bad{color:#b00020}"
-)
+_TOP = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{{ model_uri }}</title>
+<style>
+body{font:15px system-ui;margin:2em auto;max-width:60em}table{border-collapse:collapse}
+td,th{padding:.3em .8em;border-bottom:1px solid #ddd;text-align:right}
+td:last-child,th:last-child,td:first-child{text-align:left}.bad{color:#b00020}
+</style><h1>{{ model_uri }}</h1>
+"""
+_BOTTOM = """
+<p>{% if coverage.n %}
+{{ coverage.inside }} of {{ coverage.n }} realized batches lie in their 90% interval (95% interval
+{{ "%.0f%%" | format(100 * coverage.low) }} to {{ "%.0f%%" | format(100 * coverage.high) }}
+if batches were independent; they share one reference, so they are not).
+{% else %}
+No labels have arrived yet.
+{% endif %}</p>
+<table><tr><th>time</th><th>rows</th><th>estimated</th><th>90% interval</th><th>realized</th>
+<th>moved, flags</th></tr>
+{% for record in records %}
+{% set estimate = record.estimate %}
+<tr><td>{{ record.time }}</td><td>{{ record.n }}</td><td>{{ estimate.mse | short }}</td>
+<td>{{ estimate.low | short }} to {{ estimate.high | short }}</td>
+<td>{% if record.realized is not none %}{{ record.realized | short }}{% endif %}</td>
+<td>{% for name, shift in record.moved %}
+{{ name }} {{ shift | signed }} sd{{ ", " if not loop.last }}
+{%- endfor %}<div class="bad">{{ "" if estimate.trusted else "not to be trusted: " }}
+{{- estimate.reasons | join("; ") }}</div></td></tr>
+{% endfor %}
+</table>
+<p>Estimates use features and predictions only: none can see a change of the target given the
+features.</p></html>"""
 
 
 @dataclass(frozen=True)
@@ -40,7 +65,7 @@ class Coverage:
     @classmethod
     def of(cls, records: Sequence[BatchRecord]) -> Coverage:
         """Count over the batches whose labels have arrived."""
-        realized = [record for record in records if record.realized is not None]
+        realized = [record for record in records if record.covered is not None]
         inside = sum(bool(record.covered) for record in realized)
         if not realized:
             return cls(0, 0, 0.0, 1.0)
@@ -49,41 +74,28 @@ class Coverage:
 
 
 def render_report(model_uri: str, records: Sequence[BatchRecord], figure: str) -> str:
-    """Return the page: an SVG figure, coverage, and each batch with its flags and what moved."""
-    coverage = Coverage.of(records)
-    counted = (
-        f"{coverage.inside} of {coverage.n} realized batches lie in their 90% interval "
-        f"(95% interval {coverage.low:.0%} to {coverage.high:.0%} if batches were independent; "
-        "they share one reference, so they are not)."
-        if coverage.n
-        else "No labels have arrived yet."
-    )
-    rows = "".join(_row(record) for record in records)
-    head = "".join(
-        f"<th>{name}</th>"
-        for name in ("time", "rows", "estimated", "90% interval", "realized", "moved, flags")
-    )
-    return (
-        f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{escape(model_uri)}</title>"
-        f"<style>{_STYLE}</style><h1>{escape(model_uri)}</h1>"
-        f"{figure}<p>{counted}</p>"
-        f"<table><tr>{head}</tr>{rows}</table>"
-        "<p>Estimates use features and predictions only: none can see a change of the target given "
-        "the features.</p></html>\n"
-    )
+    """Return the page: an SVG figure, coverage, and each batch with its flags and what moved.
+
+    Everything but the figure goes through a template that escapes it: what a store gives back may
+    hold markup. The figure is drawn here, of numbers.
+    """
+    from jinja2 import Environment
+
+    pages = Environment(autoescape=True, trim_blocks=True)
+    pages.filters |= {"short": _short, "signed": lambda value: _short(value, "+.1f")}
+    values = {"model_uri": model_uri, "records": records, "coverage": Coverage.of(records)}
+    top, bottom = (pages.from_string(part).render(values) for part in (_TOP, _BOTTOM))
+    return f"{top}{figure}{bottom}\n"
 
 
-def _row(record: BatchRecord) -> str:
-    estimate = record.estimate
-    realized = "" if record.realized is None else f"{record.realized:.4g}"
-    moved = ", ".join(f"{escape(name)} {shift:+.1f} sd" for name, shift in record.moved)
-    doubt = "" if estimate["trusted"] else "not to be trusted: "
-    flags = doubt + "; ".join(estimate["reasons"])
-    return (
-        f"<tr><td>{escape(record.time)}</td><td>{record.n}</td><td>{estimate['mse']:.4g}</td>"
-        f"<td>{estimate['low']:.4g} to {estimate['high']:.4g}</td><td>{realized}</td>"
-        f"<td>{moved}<div class='bad'>{escape(flags)}</div></td></tr>"
-    )
+def _short(value: Any, digits: str = ".4g") -> str:
+    """Return a number with few digits, and anything else as it is."""
+    return format(value, digits) if isinstance(value, (int, float)) else str(value)
+
+
+def _number(value: Any) -> float:
+    """Return what the figure shows of a stored value; nothing where it is no number."""
+    return float(value) if isinstance(value, (int, float)) else np.nan
 
 
 def draw_series(records: Sequence[BatchRecord], thresholds: Sequence[float] = ()) -> str:
@@ -94,11 +106,12 @@ def draw_series(records: Sequence[BatchRecord], thresholds: Sequence[float] = ()
     axes = figure.add_subplot()
     times = np.array([record.timestamp for record in records]).astype("datetime64[ms]")
     low, mse, high = (
-        np.array([record.estimate[name] for record in records]) for name in ("low", "mse", "high")
+        np.array([_number(record.estimate[name]) for record in records])
+        for name in ("low", "mse", "high")
     )
     axes.fill_between(times, low, high, alpha=0.2, label="90% interval")
     axes.plot(times, mse, marker="o", label="estimated")
-    realized = np.array([np.nan if r.realized is None else r.realized for r in records])
+    realized = np.array([_number(record.realized) for record in records])
     axes.plot(times, realized, "kx", label="realized")
     doubtful = np.array([not record.estimate["trusted"] for record in records])
     if doubtful.any():

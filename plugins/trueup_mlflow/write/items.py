@@ -25,6 +25,7 @@ TRIAL_TAG = "trueup.trial"
 STATUS_TAG = "trueup.status"
 RESAMPLING_TAG = "trueup.resampling"
 FOLD_TAG = "trueup.fold"
+COVERAGE_TAG = "trueup.coverage"
 STUDY_ROLE = "study"
 SEED_PARENT_ROLE = "seed_parent"
 COMPARISON_ROLE = "comparison"
@@ -171,7 +172,7 @@ def evaluation_items(
             fingerprint_tag(name): evaluation.fingerprint,
             VERSION_TAG: __version__,
         },
-        skipped={**_skipped_bias_terms(evaluation, name), **_skipped_cells(evaluation, name)},
+        skipped=_skipped_bias_terms(evaluation, name),
     )
 
 
@@ -248,20 +249,10 @@ def _skipped_bias_terms(evaluation: Evaluation, key: str) -> dict[str, str]:
 
 def _field_values(evaluation: Evaluation, prefix: str) -> dict[str, float]:
     return {
-        field_key(kind, name, prefix): measured[kind]
-        for name, measured in ((name, cal.to_dict()) for name, cal in evaluation.fields.items())
+        field_key(kind, name, prefix): getattr(measured, kind)
+        for name, measured in evaluation.fields.items()
         for kind in ("ece", "rce", "floor")
-        if measured.get(kind) is not None
     }
-
-
-def _skipped_cells(evaluation: Evaluation, key: str) -> dict[str, str]:
-    missing = [
-        name for name, cal in evaluation.fields.items() if getattr(cal, "cells", None) is None
-    ]
-    if not missing:
-        return {}
-    return {cells_key(key): f"sums over levels do not test them: {', '.join(missing)}"}
 
 
 def _finite(

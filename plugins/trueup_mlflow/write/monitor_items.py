@@ -66,9 +66,10 @@ class BatchRecord:
     @property
     def covered(self) -> bool | None:
         """Whether the interval held the realized error; None before labels."""
-        if self.realized is None:
+        low, high = self.estimate["low"], self.estimate["high"]
+        if not all(isinstance(value, (int, float)) for value in (low, high, self.realized)):
             return None
-        return bool(self.estimate["low"] <= self.realized <= self.estimate["high"])
+        return bool(low <= self.realized <= high)
 
     def mark(self, **changes: Any) -> BatchRecord:
         """Return the record with other values."""
@@ -80,9 +81,24 @@ class BatchRecord:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> BatchRecord:
-        """Return the record that ``to_json`` gave."""
-        moved = tuple((str(name), float(shift)) for name, shift in values["moved"])
-        return cls(**{**values, "moved": moved})
+        """Return the record that ``to_json`` gave.
+
+        Raises
+        ------
+        InvalidInputError
+            If it has no time or lacks another part. Other values stay as somebody may have changed
+            them: whoever shows a record takes none of them for a number.
+        """
+        try:
+            moved = tuple((str(name), shift) for name, shift in values["moved"])
+            record = cls(**{**values, "moved": moved})
+            _ = record.time, [record.estimate[name] for name in ("mse", "low", "high", "trusted")]
+        except (LookupError, TypeError, ValueError, OverflowError, OSError) as error:
+            raise InvalidInputError(
+                f"a batch of the monitor run must be a record of trueup; got one that is none "
+                f"({type(error).__name__}: {error}). Delete its tag, {BATCH_TAG}<digest>."
+            ) from None
+        return record
 
 
 def estimate_metrics(estimate: MSEEstimate, one_step: float) -> dict[str, float]:

@@ -66,18 +66,26 @@ def solve_logit_shift(
     taken from the logits when they are needed. Where more than half of the labels are
     positive the mirrored problem is solved, so that no digit is lost in ``1 - mean``.
     """
-    base_rate = float(
-        y_true.sum() / len(y_true) if weight is None else weight @ y_true / weight.sum()
-    )
-    if not 0.0 < base_rate < 1.0:
+    base_rate = _mean(y_true, weight)
+    if base_rate <= 0.5:
+        _require_both_classes(base_rate, base_rate)
+        return _safeguarded_newton(logit, base_rate, weight)
+    negative_rate = _mean(1.0 - y_true, weight)  # by rounding it may be above one half as well
+    _require_both_classes(negative_rate, base_rate)
+    mirrored = _safeguarded_newton(-logit, negative_rate, weight)
+    return LogitShift(-mirrored.value, mirrored.steps)
+
+
+def _mean(values: FloatArray, weight: FloatArray | None) -> float:
+    return float(values.sum() / len(values) if weight is None else weight @ values / weight.sum())
+
+
+def _require_both_classes(rarer: float, base_rate: float) -> None:
+    if not 0.0 < rarer < 1.0:
         raise UndefinedMetricError(
             f"y_true must hold both classes where the bias is fitted; got a mean of {base_rate:g}. "
             "Use more rows, or split=InSample() if all rows do."
         )
-    if base_rate > 0.5:
-        mirrored = solve_logit_shift(-logit, 1.0 - y_true, weight)
-        return LogitShift(-mirrored.value, mirrored.steps)
-    return _safeguarded_newton(logit, base_rate, weight)
 
 
 @np.errstate(over="ignore")  # of logits below -709, whose probability is then 0

@@ -5,15 +5,34 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
+import numpy as np
+
+from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError, NotFittedError
 from trueup.monitoring.batch import Batch
 from trueup.monitoring.features import FeatureEncoder
 from trueup.monitoring.inputs import FloatArray, finite_vector, is_binary
 from trueup.monitoring.out_of_fold import is_refittable, out_of_fold_predictions
-from trueup.monitoring.panel import Panel, TrainingPanel, panel_from_arrays
-from trueup.monitoring.panel_fit import Labelled, fit_binary_panel, fit_panel, fit_training_panel
+from trueup.monitoring.panel import ConsensusPanel, TrainingPanel, panel_from_arrays
+from trueup.monitoring.panel_fit import (
+    Labelled,
+    fit_binary_panel,
+    fit_panel,
+    fit_training_panel,
+    reference_positions,
+)
+from trueup.monitoring.reference_periods import PeriodShift, period_shifts
 from trueup.monitoring.result import MSEEstimate
-from trueup.monitoring.storage import Arrays, nest, read, text, unnest, untext, write
+from trueup.monitoring.storage import (
+    nest,
+    read,
+    require_same_names,
+    require_width,
+    text,
+    unnest,
+    untext,
+    write,
+)
 from trueup.monitoring.support import SUPPORT_ROWS, SupportCheck
 
 ReferenceKind = Literal["held-out", "train"]
@@ -80,7 +99,7 @@ class ConsensusEstimator:
         self._support = SupportCheck()
         self._binary = False
         self._skipped: tuple[str, ...] = ()
-        self._panel: Panel | None = None
+        self._panel: ConsensusPanel | TrainingPanel | None = None
 
     def fit(self, X: Any, y_pred: Any, y_true: Any) -> Self:
         """Fit all members on labelled rows.
@@ -161,8 +180,54 @@ class ConsensusEstimator:
             diagnostics={**support.diagnostics, **found.diagnostics},
         )
 
+    @property
+    def reference_error(self) -> float | None:
+        """Mean squared error on the reference; None where only training errors are known."""
+        panel = self._fitted()
+        return None if isinstance(panel, TrainingPanel) else panel.mean_error
+
+    def period_shifts(self, times: Any) -> tuple[PeriodShift, ...]:
+        """Return how the error moves between the periods of the reference.
+
+        Parameters
+        ----------
+        times : array-like of shape (n,)
+            Numbers or dates of the rows that ``fit`` was given, in their order.
+        """
+        panel = self._fitted()
+        if isinstance(panel, TrainingPanel):
+            return ()
+        kept = reference_positions(len(times), self.random_state)
+        return period_shifts(panel.reference.x, panel.reference.errors, np.asarray(times)[kept])
+
     def save(self, path: str | Path) -> None:
         """Write the fitted state, without ``model``, to an ``.npz`` file that holds no pickles."""
+        write(path, type(self).__name__, self._all_arrays())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Return the estimator that ``save`` wrote; its estimates are the same.
+
+        Raises
+        ------
+        CorruptFileError
+            If the file holds something else, is damaged or forged; it is an InvalidInputError.
+        """
+        return read(path, cls.__name__, cls._restored)
+
+    @classmethod
+    def _restored(cls, arrays: Arrays) -> Self:
+        state = untext(arrays["state"])
+        loaded = cls(reference=state["reference"], random_state=state["random_state"])
+        loaded._binary, loaded._skipped = state["binary"], tuple(state["skipped"])
+        loaded._encoder = FeatureEncoder.from_arrays(unnest("encoder", arrays))
+        loaded._support = SupportCheck.from_arrays(unnest("support", arrays))
+        loaded._panel = panel_from_arrays(arrays, state["checks"])
+        require_width(loaded._encoder.width, loaded._support.width, *loaded._panel.widths())
+        require_same_names(arrays, loaded._all_arrays())
+        return loaded
+
+    def _all_arrays(self) -> Arrays:
         panel = self._fitted()
         settings = {
             "reference": self.reference,
@@ -174,27 +239,9 @@ class ConsensusEstimator:
         arrays: Arrays = {"state": text(settings)}
         arrays |= nest("encoder", self._encoder.to_arrays())
         arrays |= nest("support", self._support.to_arrays())
-        write(path, type(self).__name__, arrays | panel.to_arrays())
+        return arrays | panel.to_arrays()
 
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Return the estimator that ``save`` wrote; its estimates are the same.
-
-        Raises
-        ------
-        InvalidInputError
-            If the file holds something else.
-        """
-        arrays = read(path, cls.__name__)
-        state = untext(arrays["state"])
-        loaded = cls(reference=state["reference"], random_state=state["random_state"])
-        loaded._binary, loaded._skipped = state["binary"], tuple(state["skipped"])
-        loaded._encoder = FeatureEncoder.from_arrays(unnest("encoder", arrays))
-        loaded._support = SupportCheck.from_arrays(unnest("support", arrays))
-        loaded._panel = panel_from_arrays(arrays, state["checks"])
-        return loaded
-
-    def _fitted(self) -> Panel:
+    def _fitted(self) -> ConsensusPanel | TrainingPanel:
         if self._panel is None:
             raise NotFittedError("consensus must be fitted; got no fit. Call fit first.")
         return self._panel

@@ -8,20 +8,21 @@ is kept: the date itself moves forward for ever, and each batch would lie outsid
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError, NotFittedError
 from trueup.monitoring.inputs import FloatArray
-from trueup.monitoring.storage import Arrays, text, untext
+from trueup.monitoring.storage import finite, text, untext
 
 Kind = Literal["number", "category", "date"]
 
 MAX_LEVELS = 20
 _MISSING = "<missing>"
-_DAY, _WEEK, _YEAR = 86_400.0, 7 * 86_400.0, 365.2425 * 86_400.0
+_CYCLES = (86_400.0, 7 * 86_400.0, 365.2425 * 86_400.0)  # day, week and year in seconds
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,13 @@ class Column:
     fill: float = 0.0
     has_missing: bool = False
     levels: tuple[str, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """Number of encoded columns."""
+        if self.kind == "number":
+            return 1 + self.has_missing
+        return 2 * len(_CYCLES) + 1 if self.kind == "date" else len(self.levels) + 1
 
 
 class FeatureEncoder:
@@ -91,12 +99,17 @@ class FeatureEncoder:
     def from_arrays(cls, arrays: Arrays) -> FeatureEncoder:
         """Return the encoder that ``to_arrays`` described."""
         encoder = cls()
-        encoder._columns = tuple(
-            Column(**{**entry, "levels": tuple(entry["levels"])})
-            for entry in untext(arrays["columns"])
-        )
-        encoder._mean, encoder._scale = arrays["mean"], arrays["scale"]
+        encoder._columns = tuple(_stored_column(entry) for entry in untext(arrays["columns"]))
+        encoder._mean, encoder._scale = finite(arrays["mean"], 1), finite(arrays["scale"], 1)
+        width = sum(column.width for column in encoder._columns)
+        if not (len(encoder._mean) == len(encoder._scale) == width > 0 < encoder._scale.min()):
+            raise ValueError(f"mean and scale of {width} columns expected")
         return encoder
+
+    @property
+    def width(self) -> int:
+        """Number of encoded columns."""
+        return len(self._mean)
 
     def _raw(self, named: dict[str, Any], first_row: int) -> FloatArray:
         missing = [column.name for column in self._columns if column.name not in named]
@@ -110,6 +123,32 @@ class FeatureEncoder:
             for column in self._columns
         ]
         return np.column_stack(encoded)
+
+
+def _stored_column(entry: Any) -> Column:
+    """Return a column of a stored encoder; a ValueError if it is none."""
+    column = Column(**{**entry, "levels": tuple(entry["levels"])})
+    texts = (column.name, *column.levels)
+    if (
+        column.kind not in get_args(Kind)
+        or not all(isinstance(text, str) for text in texts)
+        or len(column.levels) > MAX_LEVELS
+        or type(column.has_missing) is not bool
+        or not np.isfinite(float(column.fill))
+    ):
+        raise ValueError("the description of a column expected")
+    return column
+
+
+def numeric_columns(X: Any) -> dict[str, FloatArray]:
+    """Return the present values of each column of numbers."""
+    found = {}
+    for name, column in _named_columns(X).items():
+        values = _column_values(column)
+        if _kind(values) == "number":
+            missing = _is_missing(values)
+            found[name] = _numbers(name, values, missing)[~missing]
+    return found
 
 
 def as_table(X: Any) -> Any:
@@ -204,7 +243,7 @@ def _numbers(
 ) -> FloatArray:
     try:
         numbers = np.where(missing, np.nan, values).astype(np.float64)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise InvalidInputError(
             f"X must hold numbers in column {name!r} as the reference does; got {values.dtype}. "
             "Pass the column as it was in fit."
@@ -229,7 +268,7 @@ def _calendar(column: Column, values: NDArray[Any], missing: NDArray[np.bool_]) 
             f"got {values.dtype}. Convert it to datetime64."
         )
     seconds = np.where(missing, np.datetime64(0, "s"), values).astype("datetime64[s]").astype(float)
-    turns = 2.0 * np.pi * seconds[:, None] / np.array([_DAY, _WEEK, _YEAR])
+    turns = 2.0 * np.pi * seconds[:, None] / np.array(_CYCLES)
     return np.column_stack([np.sin(turns), np.cos(turns), missing]).astype(np.float64)
 
 

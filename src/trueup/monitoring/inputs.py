@@ -22,7 +22,7 @@ def finite_vector(name: str, values: Any, n: int | None = None) -> FloatArray:
     """
     try:
         vector = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise InvalidInputError(
             f"{name} must be numbers; got {type(values).__name__} of other values. "
             "Convert it to floats."

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError, NotFittedError
 from trueup.monitoring.batch import Batch
 from trueup.monitoring.check_network import CheckNetwork, Head, fit_check_network
@@ -16,7 +17,17 @@ from trueup.monitoring.interval import batch_sampling_variance, log_interval
 from trueup.monitoring.networks import StackedMLP, TrainingPlan, as_tensor, seeded
 from trueup.monitoring.objectives import OBJECTIVES, Objective
 from trueup.monitoring.result import MSEEstimate
-from trueup.monitoring.storage import Arrays, nest, read, text, unnest, untext, write
+from trueup.monitoring.storage import (
+    finite,
+    nest,
+    read,
+    require_same_names,
+    require_width,
+    text,
+    unnest,
+    untext,
+    write,
+)
 from trueup.monitoring.support import SUPPORT_ROWS, SupportCheck
 
 DEFAULT_BATCH = 1_000
@@ -223,10 +234,7 @@ class OneStepCheckModel:
 
     def save(self, path: str | Path) -> None:
         """Write the fitted check model to ``path`` as an ``.npz`` file without pickles."""
-        if self._support is None:
-            raise NotFittedError("check model must be fitted; got no fit. Call fit first.")
-        arrays = self.to_arrays() | nest("encoder", self._encoder.to_arrays())
-        write(path, type(self).__name__, arrays | nest("support", self._support.to_arrays()))
+        write(path, type(self).__name__, self._all_arrays())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -234,14 +242,32 @@ class OneStepCheckModel:
 
         Raises
         ------
-        InvalidInputError
-            If the file holds something else.
+        CorruptFileError
+            If the file holds something else, is damaged or forged; it is an InvalidInputError.
         """
-        arrays = read(path, cls.__name__)
+        return read(path, cls.__name__, cls._restored)
+
+    @classmethod
+    def _restored(cls, arrays: Arrays) -> Self:
         model = cls.from_arrays(arrays)
         model._encoder = FeatureEncoder.from_arrays(unnest("encoder", arrays))
         model._support = SupportCheck.from_arrays(unnest("support", arrays))
+        require_width(model._encoder.width, model._support.width, model.width)
+        require_same_names(arrays, model._all_arrays())
         return model
+
+    def _all_arrays(self) -> Arrays:
+        if self._support is None:
+            raise NotFittedError("check model must be fitted; got no fit. Call fit first.")
+        arrays = self.to_arrays() | nest("encoder", self._encoder.to_arrays())
+        return arrays | nest("support", self._support.to_arrays())
+
+    @property
+    def width(self) -> int:
+        """Number of encoded features that the fitted network takes."""
+        if self._network is None:
+            raise NotFittedError("check model must be fitted; got no fit. Call fit first.")
+        return self._network.network.width - (self.head == "offset")
 
     def to_arrays(self) -> Arrays:
         """Return settings, scale and weights of the network."""
@@ -258,7 +284,7 @@ class OneStepCheckModel:
         model = cls(**untext(arrays["settings"]))
         network = StackedMLP.from_arrays(unnest("network", arrays))
         model._network = CheckNetwork(network, model.head)
-        model._center, model._spread = (float(value) for value in arrays["scale"])
+        model._center, model._spread = (float(v) for v in finite(arrays["scale"], 1))
         return model
 
     def _scaled(self, values: FloatArray) -> FloatArray:

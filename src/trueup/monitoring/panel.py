@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
+from trueup.arrays import Arrays
 from trueup.monitoring import members as member
 from trueup.monitoring.batch import Batch, Judge
 from trueup.monitoring.direct_loss import DirectLossEstimator
@@ -22,7 +22,7 @@ from trueup.monitoring.interval import (
 )
 from trueup.monitoring.members import Reference, Replicated
 from trueup.monitoring.one_step import OneStepCheckModel
-from trueup.monitoring.storage import Arrays, nest, unnest
+from trueup.monitoring.storage import finite, nest, unnest
 
 TRAINING_ONLY = "one_step_l"
 
@@ -36,19 +36,6 @@ class Finding:
     high: float
     members: Mapping[str, float]
     diagnostics: Mapping[str, float]
-
-
-class Panel(Protocol):
-    """Fitted members."""
-
-    def judge(self, batch: Batch, random_state: int) -> Finding:
-        """Return what the members say about a batch."""
-
-    def check_names(self) -> list[str]:
-        """Return the names of the check models, sorted."""
-
-    def to_arrays(self) -> Arrays:
-        """Return the fitted state."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +55,10 @@ class TrainingPanel:
     def check_names(self) -> list[str]:
         """Return the name of L."""
         return [TRAINING_ONLY]
+
+    def widths(self) -> list[int]:
+        """Return the width of L."""
+        return [self.check.width]
 
     def to_arrays(self) -> Arrays:
         """Return the fitted state."""
@@ -117,9 +108,23 @@ class ConsensusPanel:
         variance = _variance(self.reference, found, weights, len(batch))
         return Finding(mse, *log_interval(mse, variance), values, diagnostics)
 
+    @property
+    def mean_error(self) -> float:
+        """Mean squared error on the reference."""
+        return float(self.reference.errors.mean())
+
     def check_names(self) -> list[str]:
         """Return the names of the check models, sorted."""
         return sorted(self.checks)
+
+    def widths(self) -> list[int]:
+        """Return the widths of all members."""
+        found = [self.reference.x.shape[1], *(check.width for check in self.checks.values())]
+        if self.disagreement is not None:
+            found.append(self.disagreement.network.width)
+        if self.direct is not None:
+            found.append(self.direct.width)
+        return found
 
     def to_arrays(self) -> Arrays:
         """Return the fitted state."""
@@ -144,21 +149,31 @@ class ConsensusPanel:
         return judges
 
 
-def panel_from_arrays(arrays: Arrays, check_names: list[str]) -> Panel:
+def panel_from_arrays(arrays: Arrays, check_names: list[str]) -> ConsensusPanel | TrainingPanel:
     """Return the panel that ``to_arrays`` described."""
     checks = {
         name: OneStepCheckModel.from_arrays(unnest(f"check/{name}", arrays)) for name in check_names
     }
-    reference = unnest("reference", arrays)
-    if not reference:
+    stored = unnest("reference", arrays)
+    if not stored:
         return TrainingPanel(checks[TRAINING_ONLY])
+    reference = _stored_reference(stored)
     disagreement, direct = unnest("disagreement", arrays), unnest("direct", arrays)
     return ConsensusPanel(
-        Reference(**reference),
+        reference,
         checks,
         DisagreementModel.from_arrays(disagreement) if disagreement else None,
         DirectLossEstimator.from_arrays(direct) if direct else None,
     )
+
+
+def _stored_reference(arrays: Arrays) -> Reference:
+    reference = Reference(
+        finite(arrays["x"], 2), finite(arrays["errors"], 1), finite(arrays["disagreement"], 1)
+    )
+    if not 0 < len(reference.x) == len(reference.errors) == len(reference.disagreement):
+        raise ValueError("errors and disagreements of the rows of a reference expected")
+    return reference
 
 
 def _variance(

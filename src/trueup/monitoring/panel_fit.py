@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trueup.monitoring.direct_loss import DirectLossEstimator
 from trueup.monitoring.disagreement import fit_disagreement, training_plan
@@ -73,8 +74,13 @@ def fit_binary_panel(rows: Labelled, random_state: int) -> tuple[ConsensusPanel,
     return ConsensusPanel(reference, checks, direct=direct), skipped
 
 
+def reference_positions(n: int, random_state: int) -> NDArray[np.intp]:
+    """Return which of n reference rows the panel keeps."""
+    return sample_positions(n, _MAX_ROWS, random_state)
+
+
 def _reference(rows: Labelled, disagreement: FloatArray, random_state: int) -> Reference:
-    kept = sample_positions(len(rows.x), _MAX_ROWS, random_state)
+    kept = reference_positions(len(rows.x), random_state)
     errors = (rows.y_true - rows.unseen) ** 2
     return Reference(rows.x[kept], errors[kept], disagreement[kept])
 

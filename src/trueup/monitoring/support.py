@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.stats import rankdata
 
+from trueup.arrays import Arrays
 from trueup.errors import NotFittedError
 from trueup.monitoring.importance import pooled_scale
 from trueup.monitoring.inputs import FloatArray
-from trueup.monitoring.storage import Arrays
+from trueup.monitoring.storage import finite
 
 AUC_LIMIT = 0.95
 OUTSIDE_LIMIT = 0.2
@@ -78,8 +79,15 @@ class SupportCheck:
     def from_arrays(cls, arrays: Arrays) -> SupportCheck:
         """Return the check that ``to_arrays`` described."""
         check = cls()
-        check._rows, check._limit = arrays["rows"], float(arrays["limit"])
+        check._rows, check._limit = finite(arrays["rows"], 2), float(finite(arrays["limit"], 0))
+        if not len(check._rows):
+            raise ValueError("rows of a reference expected")
         return check
+
+    @property
+    def width(self) -> int:
+        """Number of encoded columns that are judged."""
+        return 0 if self._rows is None else self._rows.shape[1]
 
 
 def sample_rows(x: FloatArray, size: int, random_state: int) -> FloatArray:

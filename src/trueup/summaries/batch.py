@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from trueup._kernels import Engine
 from trueup._kernels.plain import HashRule, PlainRows
 from trueup.errors import InvalidInputError
-from trueup.fields.cells import Levels
+from trueup.fields.levels import Levels
 from trueup.losses import FloatArray, Loss
 from trueup.read.columns import as_array, column, read_weight
 from trueup.read.inputs import read_rows, require_fields

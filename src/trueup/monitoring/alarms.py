@@ -1,0 +1,119 @@
+"""Signs of a broken batch: absurd values, stuck features, predictions of another range.
+
+A batch of another time nearly always differs from the reference; these are signs of a broken
+source. Everything is compared with a profile of the reference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from trueup.monitoring.features import numeric_columns
+from trueup.monitoring.inputs import FloatArray
+
+MIN_ROWS = 20
+
+_ABSURD_RANGES = 1.0  # a value this many ranges of the reference outside of them
+_STUCK_SHARE = 0.95  # of a batch that has one value
+_VARIED_SHARE = 0.3  # of the reference that has its commonest value, at most, in a varied feature
+_VARIED_VALUES = 32  # hours, weekdays, days of the month are constant in many an honest batch
+_PREDICTIONS_OUTSIDE = 0.1
+
+
+@dataclass(frozen=True)
+class NumberProfile:
+    """Range of a number in the reference, and whether it varies from row to row there."""
+
+    low: float
+    high: float
+    varied: bool
+
+
+@dataclass(frozen=True)
+class ReferenceProfile:
+    """What the alarms know of the reference.
+
+    Attributes
+    ----------
+    numbers : dict of str to NumberProfile
+        Of every numeric feature.
+    prediction : NumberProfile
+        Of the model's predictions.
+    """
+
+    numbers: dict[str, NumberProfile]
+    prediction: NumberProfile
+
+    @classmethod
+    def of(cls, features: Any, y_pred: FloatArray) -> ReferenceProfile:
+        """Describe features (array or data frame) and predictions of the reference."""
+        columns = numeric_columns(features).items()
+        numbers = {name: _profile(values) for name, values in columns if len(values)}
+        return cls(numbers, _profile(y_pred))
+
+    def alarms(self, features: Any, y_pred: FloatArray) -> tuple[str, ...]:
+        """Return what is wrong with a batch, in words; nothing of what time alone does."""
+        columns = numeric_columns(features)
+        found = []
+        for name, profile in self.numbers.items():
+            found += _absurd(name, profile, columns.get(name, np.zeros(0)))
+            found += _stuck(name, profile, columns.get(name, np.zeros(0)))
+        return (*found, *self._predictions(y_pred))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> ReferenceProfile:
+        """Return the profile that ``to_json`` gave."""
+        numbers = {name: NumberProfile(**entry) for name, entry in values["numbers"].items()}
+        return cls(numbers, NumberProfile(**values["prediction"]))
+
+    def _predictions(self, y_pred: FloatArray) -> list[str]:
+        known = self.prediction
+        outside = float(((y_pred < known.low) | (y_pred > known.high)).mean())
+        found = _stuck("prediction", known, y_pred)
+        if outside > _PREDICTIONS_OUTSIDE:
+            found.append(
+                f"{outside:.0%} of the predictions lie outside of those for the reference, "
+                f"{known.low:.4g} to {known.high:.4g}"
+            )
+        return found
+
+
+def _profile(values: FloatArray) -> NumberProfile:
+    distinct, counts = np.unique(values, return_counts=True)
+    varied = len(distinct) >= _VARIED_VALUES and counts.max() <= _VARIED_SHARE * len(values)
+    return NumberProfile(float(distinct[0]), float(distinct[-1]), bool(varied))
+
+
+def _absurd(name: str, known: NumberProfile, values: FloatArray) -> list[str]:
+    """Say which value lies farther outside of the reference than that is wide."""
+    margin = _ABSURD_RANGES * (known.high - known.low)
+    if margin <= 0.0:  # a constant of the reference has no scale
+        return []
+    absurd = (values < known.low - margin) | (values > known.high + margin)
+    if not absurd.any():
+        return []
+    worst = values[np.argmax(np.maximum(known.low - values, values - known.high))]
+    rows = "1 row" if absurd.sum() == 1 else f"{absurd.sum()} rows"
+    return [
+        f"column {name!r} is absurd in {rows}: {worst:.6g}, where the reference has "
+        f"{known.low:.4g} to {known.high:.4g}"
+    ]
+
+
+def _stuck(name: str, known: NumberProfile, values: FloatArray) -> list[str]:
+    if not known.varied or len(values) < MIN_ROWS:
+        return []
+    distinct, counts = np.unique(values, return_counts=True)
+    share = counts.max() / len(values)
+    if share < _STUCK_SHARE:
+        return []
+    what = name if name == "prediction" else f"column {name!r}"
+    value = distinct[np.argmax(counts)]
+    return [f"{what} is stuck at {value:.6g} in {share:.0%} of the rows, and varied before"]
