@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,10 +13,11 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
 from trueup.arguments import whole_number
-from trueup.errors import InvalidInputError, StateMismatchError, TrueupWarning
+from trueup.errors import InvalidInputError, StateMismatchError
 from trueup.losses import Loss
 from trueup.splits import CrossFit, Split
-from trueup_optuna.budget import Spending, stop_search
+from trueup.user_warning import pass_over, warn_user
+from trueup_optuna.budget import BudgetedSearch, keep_further_seed, pin_budget
 from trueup_optuna.companions import pin_identity
 from trueup_optuna.epochs import EpochRule, EpochTrial
 from trueup_optuna.heartbeat import (
@@ -33,7 +33,6 @@ from trueup_optuna.scoring import Catch, FailedSeedError, OnError, RowCheck, See
 from trueup_optuna.seeds import SeedList
 from trueup_optuna.signals import hold_signals
 from trueup_optuna.study_state import (
-    BUDGET,
     RULE,
     SEEDS,
     PinnedStudies,
@@ -51,8 +50,9 @@ from trueup_optuna.trial_state import (
     seed_records,
 )
 
+pass_over("optuna")  # warnings point at the call of study.optimize
+
 _STARTUP_TRIALS = 5
-_LEAST_BUDGET = 10
 _SAME = 2
 """Configurations in a row with the same result under every seed, from which on that is said."""
 
@@ -126,9 +126,7 @@ class SeedObjective:
         fix = "A trial needs a seed."
         self.n_base = whole_number("n_base", n_base, 1, fix)
         self.n_startup_seeds = whole_number("n_startup_seeds", n_startup_seeds, 1, fix)
-        self.budget = None
-        if budget is not None:
-            self.budget = whole_number("budget", budget, _LEAST_BUDGET, "Give more trainings.")
+        self._budget = None if budget is None else BudgetedSearch(budget, self.seeds.n)
         if self.n_base > self.seeds.n:
             raise InvalidInputError(
                 f"n_base must be at most the number of search seeds, {self.seeds.n}; got {n_base}. "
@@ -154,11 +152,9 @@ class SeedObjective:
                 study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
             raise
         except UpdateFinishedTrialError:
-            warnings.warn(
+            warn_user(
                 f"trial {trial.number} gave no sign of life for {self.grace:g} seconds, so another "
-                "worker has taken it over: raise grace if that happens often.",
-                TrueupWarning,
-                stacklevel=2,
+                "worker has taken it over: raise grace if that happens often."
             )
             raise
 
@@ -183,7 +179,7 @@ class SeedObjective:
         single_objective(study)
         pin_identity(study)
         pin(study, {SEEDS: seeds_fact(self.seeds)})
-        self._pin_budget(study)
+        pin_budget(study, None if self._budget is None else self._budget.trainings)
         self._score.pin(study)
         if isinstance(study.pruner, SeedRacePruner):
             study.pruner.pin(study)
@@ -193,35 +189,10 @@ class SeedObjective:
                 f"{type(study.pruner).__name__}. Load it with pruner=SeedRacePruner(...)."
             )
 
-    def _pin_budget(self, study: optuna.Study) -> None:
-        known = study.user_attrs.get(BUDGET)
-        if known is None and (self.budget is None or _has_seeds(study)):
-            if self.budget is not None:
-                raise StateMismatchError(
-                    f"budget must be left out where the study {study.study_name!r} was begun "
-                    f"without; got {self.budget}. Begin another study."
-                )
-        elif self.budget is None:
-            raise StateMismatchError(
-                f"budget must be given where the study {study.study_name!r} was begun with "
-                f"{known}; got None. Pass it again, or a larger one."
-            )
-        elif known != self.budget:
-            study.set_user_attr(BUDGET, self.budget)  # to spend more is no other study
-
     def _wants_seed(self, trial: optuna.Trial, n_done: int) -> bool:
-        if self.budget is None or n_done == 0:
+        if self._budget is None or n_done == 0:
             return n_done < self._n_seeds(trial.number)
-        return n_done == 1 < self.seeds.n and Spending(trial.study).repeats(trial.number)
-
-    def _end(self, trial: optuna.Trial, values: list[float]) -> float:
-        """Return the value of a trial, and stop the search once the rest is for the finals."""
-        if self.budget is None:
-            return float(np.mean(values))
-        spending = Spending(trial.study)
-        if spending.search_is_over:
-            stop_search(trial.study)
-        return spending.value_of(trial.number)
+        return n_done < self.seeds.n and self._budget.repeats(trial, n_done)
 
     def _n_seeds(self, number: int) -> int:
         wanted = max(self.n_base, self.n_startup_seeds) if number < _STARTUP_TRIALS else self.n_base
@@ -229,25 +200,42 @@ class SeedObjective:
 
     def _run(self, trial: optuna.Trial) -> float:
         values = _restore(trial)
-        if self.budget is not None and not values and Spending(trial.study).search_is_over:
-            stop_search(trial.study)
-            raise optuna.TrialPruned("the search has spent its share of the budget")
+        if self._budget is not None and not values:
+            twin = self._budget.begin(trial)
+            if twin is not None:
+                return self._run_twin(trial, twin)
         while self._wants_seed(trial, len(values)):
             index = len(values)
             try:
-                record = self._train(trial, index)
+                record = self._checked(trial, index)
             except FailedSeedError as failure:
                 return self._without(trial, values, failure)
-            if record.vanilla is not None:
-                check_direction(trial.study)
-            self._check_rows(trial.study, index, record)
             trial.set_user_attr(seed_key(index), record.to_attribute())
             values.append(record.value)
             trial.report(float(np.mean(values)), index)
             if self._epochs.prunes_seeds(trial.study) and trial.should_prune():
                 break
         self._check_same(values)
-        return self._end(trial, values)
+        return float(np.mean(values)) if self._budget is None else self._budget.end(trial)
+
+    def _run_twin(self, trial: optuna.Trial, number: int) -> float:
+        """Train the next seed of the earlier trial that has these parameters."""
+        assert self._budget is not None
+        index = self._budget.next_seed(trial, number)
+        if index < self.seeds.n:
+            try:
+                record = self._checked(trial, index)
+            except FailedSeedError as failure:
+                return self._without(trial, [], failure)
+            keep_further_seed(trial.study, number, index, record)
+        return self._budget.end(trial)
+
+    def _checked(self, trial: optuna.Trial, index: int) -> SeedRecord:
+        record = self._train(trial, index)
+        if record.vanilla is not None:
+            check_direction(trial.study)
+        self._check_rows(trial.study, index, record)
+        return record
 
     def _train(self, trial: optuna.Trial, index: int) -> SeedRecord:
         inner = EpochTrial(trial, self._epochs.study_of(trial.study) if index == 0 else None)
@@ -276,17 +264,11 @@ class SeedObjective:
         """Say once that the seed changes nothing."""
         self._n_same = self._n_same + 1 if len(values) > 1 and len(set(values)) == 1 else 0
         if self._n_same == _SAME:
-            warnings.warn(
+            warn_user(
                 f"train gave the same result under each seed for {_SAME} configurations in a row: "
                 "its randomness doesn't come from the seed, or it has none. Pass the seed on, or "
-                "use SeedObjective(n_base=1, n_startup_seeds=1) and plain Optuna.",
-                TrueupWarning,
-                stacklevel=5,
+                "use SeedObjective(n_base=1, n_startup_seeds=1) and plain Optuna."
             )
-
-
-def _has_seeds(study: optuna.Study) -> bool:
-    return any(seed_records(trial.user_attrs) for trial in study.get_trials(deepcopy=False))
 
 
 def _restore(trial: optuna.Trial) -> list[float]:

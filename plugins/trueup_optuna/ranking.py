@@ -22,6 +22,7 @@ from trueup_optuna.trial_state import (
     LOG_E,
     STATUS,
     STOPPED_IN_EPOCH,
+    TWIN_OF,
     SeedRecord,
     configurations,
     finished_values,
@@ -167,7 +168,7 @@ def standings(study: optuna.Study) -> Standings:
     reports = study.user_attrs.get(REPORTS, "running_mean")
     calibrated, vanilla, kept, n_searched = [], [], [], []
     for trial in trials:
-        own = finished_values({} if _failed(trial) else trial.intermediate_values, reports)
+        own = finished_values({} if _is_void(trial) else trial.intermediate_values, reports)
         records = seed_records(trial.user_attrs)[: len(own)]
         n_searched.append(len(own))
         more = _continued(extra.get(trial.number, {}), len(own))
@@ -195,8 +196,9 @@ def standings(study: optuna.Study) -> Standings:
     )
 
 
-def _failed(trial: FrozenTrial) -> bool:
-    return trial.state == TrialState.FAIL
+def _is_void(trial: FrozenTrial) -> bool:
+    """Say whether the seeds of a trial don't count: it failed, or an earlier one has the same."""
+    return trial.state == TrialState.FAIL or TWIN_OF in trial.user_attrs
 
 
 def _contends(trial: FrozenTrial) -> bool:

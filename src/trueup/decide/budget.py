@@ -1,8 +1,8 @@
 """How to spend a budget of trainings: what a configuration is worth, and how many go to the finals.
 
 A configuration's mean over few seeds is noisy, but its neighbours say something about it too. A
-Gaussian process over the better half of the configurations draws each mean to its neighbourhood,
-the more the fewer seeds it has; with no noise it leaves all means where they are.
+Gaussian process over all configurations draws each mean to its neighbourhood, the more the fewer
+seeds it has; with no noise it leaves the means where they are.
 """
 
 from __future__ import annotations
@@ -56,24 +56,25 @@ def shrunken_means(points: FloatArray, means: FloatArray, variance: FloatArray) 
     Returns
     -------
     Shrunken
-        The worse half keeps its means, none of them below the worst posterior of the better half.
+        What lies further above the median than the best below it is taken to lie as far: how bad a
+        failure is says nothing about the best.
 
     Notes
     -----
     The process has a squared exponential kernel and an effect of each configuration of its own, so
     that many seeds outweigh all neighbours. Length, variance and own share maximise the marginal
-    likelihood on a small grid. It assumes nothing about which points were chosen, but the choice of
-    the better half is made on the same values.
+    likelihood on a small grid. All configurations take part: to leave out the worse half would
+    leave the luckier ones of the others.
     """
-    sd = np.sqrt(variance)
-    finite = means[np.isfinite(means)]
-    chosen = np.flatnonzero(means <= np.median(finite)) if len(finite) else np.arange(0)
-    if len(chosen) < _FEW or not np.ptp(means[chosen]) > 0.0:
-        return Shrunken(means.copy(), sd)
-    mean = means.copy()
-    mean[chosen], sd[chosen] = _posterior(points[chosen], means[chosen], variance[chosen])
-    rest = np.setdiff1d(np.arange(len(means)), chosen)
-    mean[rest] = np.maximum(mean[rest], mean[chosen].max())
+    sd, mean = np.sqrt(variance), means.copy()
+    known = np.flatnonzero(np.isfinite(means))
+    if len(known) < _FEW:
+        return Shrunken(mean, sd)
+    middle = float(np.median(means[known]))
+    clipped = np.minimum(means[known], 2.0 * middle - means[known].min())
+    if not np.ptp(clipped) > 0.0:  # at least half of them are the best
+        return Shrunken(mean, sd)
+    mean[known], sd[known] = _posterior(points[known], clipped, variance[known])
     return Shrunken(mean, sd)
 
 
