@@ -78,7 +78,7 @@ class Spending:
         """The noise near the best; None as long as no configuration has two seeds."""
         if self._n_repeated == 0:
             return None
-        return noise_share(self.table.worth.mean, float(self.table.noise.pooled))
+        return noise_share(self.table.worth.mean, self.table.noise_near_best)
 
     @property
     def _n_repeated(self) -> int:

@@ -34,6 +34,8 @@ from trueup_optuna.unit_cube import unit_cube
 
 FloatArray = NDArray[np.float64]
 
+_ENOUGH = 4
+"""Configurations with two seeds from which on the better half of them shows the noise."""
 CONFIG = "trueup:config"
 SEED_INDEX = "trueup:seed_index"
 RECORD = "trueup:record"
@@ -116,9 +118,21 @@ class Standings:
         return np.asarray(np.sqrt(self.noise.moderated / np.maximum(self.n_seeds, 1)))
 
     @cached_property
+    def noise_near_best(self) -> float:
+        """Variance over seeds among the better half of the configurations that have two.
+
+        Bad configurations are often noisier by far, and what they do tells nothing about good ones.
+        """
+        repeated = np.flatnonzero(self.n_seeds >= 2)
+        if len(repeated) < _ENOUGH:
+            return float(self.noise.pooled)
+        better = repeated[self.means[repeated] <= np.median(self.means[repeated])]
+        return float(seed_noise(self.values[better], self.n_seeds[better]).pooled)
+
+    @cached_property
     def worth(self) -> Shrunken:
         """Each mean drawn to its neighbourhood, times ``sign``; infinity without a seed."""
-        variance = self.noise.moderated / np.maximum(self.n_seeds, 1)
+        variance = self.noise_near_best / np.maximum(self.n_seeds, 1)
         return shrunken_means(unit_cube(self.trials), self.means, variance)
 
     @property
