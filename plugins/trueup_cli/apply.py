@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trueup.replace_file import replace_file_by
 from trueup_cli.failures import BadInput
 from trueup_cli.output import echo
 from trueup_cli.wording import in_options
@@ -84,10 +85,8 @@ def _read(file: Path) -> pd.DataFrame:
 
 
 def _write(frame: pd.DataFrame, output: Path) -> None:
-    if output.suffix == ".parquet":
-        frame.to_parquet(output, index=False)
-    else:
-        frame.to_csv(output, index=False)
+    write = frame.to_parquet if output.suffix == ".parquet" else frame.to_csv
+    replace_file_by(output, lambda path: write(path, index=False))
 
 
 def _remarks(calibrator: Calibrator, frame: pd.DataFrame) -> list[str]:

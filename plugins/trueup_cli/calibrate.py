@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trueup.replace_file import replace_file_by
 from trueup_cli.failures import BadInput
 from trueup_cli.label_values import label_values
 from trueup_cli.output import echo
@@ -197,7 +198,8 @@ def _draw(decisions: Mapping[str, GuardDecision], path: Path) -> None:
     by_time = {name: decision for name, decision in decisions.items() if decision.by_time}
     if not by_time:
         raise BadInput("--figure must come with --time and a guard; got no origins. Name the time.")
-    guard_figure(by_time).savefig(path, dpi=120)
+    figure = guard_figure(by_time)
+    replace_file_by(path, lambda file: figure.savefig(file, dpi=120))
     echo(f"figure written to {path}")
 
 

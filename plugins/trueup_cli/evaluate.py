@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import click
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 import trueup
 from trueup import Evaluation
@@ -20,13 +21,19 @@ from trueup.read.files import resolve
 from trueup.read.id_types import ID_TYPES
 from trueup.read.tables import read_columns
 from trueup.read.times import read_times
-from trueup.split_text import parse_split
+from trueup.splits.text import parse_split
 from trueup.summaries import summary_type
 from trueup_cli.failures import BadInput
 from trueup_cli.label_values import label_values
 from trueup_cli.output import echo
 from trueup_cli.wording import in_options
-from trueup_mlflow.write.items import LogItems, calibrated_key, evaluation_items, field_key
+from trueup_mlflow.write.items import (
+    LogItems,
+    bias_cost_key,
+    calibrated_key,
+    evaluation_items,
+    field_key,
+)
 
 _LARGE_BYTES = 10**8
 _PREDICTIONS = ("proba", "logit", "pred")
@@ -73,8 +80,8 @@ def evaluate(files: tuple[str, ...], **options: Any) -> None:
 
     They are read in batches, so they may be larger than memory, except with --label, --time or
     several classes: these read the named columns as a whole. So does --field for files of up to
-    100 MB together; the fields of larger ones are summed up in batches, without the floor of the
-    relative error, the tested levels and numbers with a fraction.
+    100 MB together; the fields of larger ones are summed up in batches, which takes whole numbers
+    and categories, no numbers with a fraction.
 
     Exit code: 0 fine, 2 bad input.
 
@@ -120,7 +127,7 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
     summed_up = summary_type(options["loss"]) is not None and split.n_groups is not None
     if by_rows or not summed_up or len(predictions) > 1:
         return trueup.evaluate(**_arguments(files, options))
-    with tqdm(desc="evaluate", unit="row", unit_scale=True, disable=None) as bar:
+    with _progress(files) as bar:
         return evaluate_files(
             files,
             y_true=options["target"],
@@ -131,11 +138,20 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
             row_id=options["row_id"],
             sample_weight=options["sample_weight"],
             fields=options["fields"],
-            on_batch=bar.update,
+            on_batch=None if bar is None else bar.update,
             sep=options["sep"],
             decimal=options["decimal"],
             id_type=options["id_type"],
         )
+
+
+def _progress(files: Sequence[str]) -> AbstractContextManager[Any]:
+    """Return a progress bar where somebody looks and waits, else a context of None."""
+    if not (sys.stderr.isatty() and _are_large(files)):
+        return nullcontext()
+    from tqdm import tqdm
+
+    return tqdm(desc="evaluate", unit="row", unit_scale=True)
 
 
 def _are_large(files: Sequence[str]) -> bool:
@@ -219,6 +235,11 @@ def _text(evaluation: Evaluation, items: LogItems, prefix: str) -> str:
         f"{evaluation.n} rows, {evaluation.n_scored} scored, {evaluation.spec.split}, "
         f"rows {evaluation.fingerprint.partition(':')[0]}"
     )
+    if evaluation.n_scored < evaluation.n:
+        lines.append(
+            f"of the {evaluation.n_scored} scored rows: {_scored(items.key)} = "
+            f"{calibrated_key(items.key)} + {bias_cost_key(items.key)}"
+        )
     return "\n".join(lines)
 
 
@@ -226,8 +247,12 @@ def _rows(evaluation: Evaluation, items: LogItems) -> dict[str, float]:
     """Return the lines of the table; the vanilla value of the scored rows where those are fewer."""
     if evaluation.n_scored == evaluation.n:
         return dict(items.metrics)
-    scored = {f"{items.key}, scored rows": evaluation.vanilla_on_scored_rows}
+    scored = {_scored(items.key): evaluation.vanilla_on_scored_rows}
     return {items.key: items.metrics[items.key], **scored, **items.metrics}
+
+
+def _scored(key: str) -> str:
+    return f"{key}, scored rows"
 
 
 def _floors(evaluation: Evaluation, prefix: str) -> dict[str, float]:

@@ -13,7 +13,7 @@ from trueup_cli.interrupts import exit_code, interruptible
 from trueup_cli.output import echo
 
 if TYPE_CHECKING:
-    from trueup_cli.tune_run import TunePlan
+    from trueup_cli.tune_plan import TunePlan
 
 _FIGURES = (".png", ".svg", ".pdf")
 
@@ -147,7 +147,7 @@ def report(storage: str, study_name: str, as_json: bool, plot: Path | None) -> N
 
 
 def _plan(options: dict[str, Any]) -> TunePlan:
-    from trueup_cli.tune_run import TunePlan
+    from trueup_cli.tune_plan import TunePlan
 
     options["finals"] = _finals_budget(options)
     return TunePlan(**options)

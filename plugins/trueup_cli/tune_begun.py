@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import optuna
 from optuna.trial import TrialState
 
 from trueup.errors import StateMismatchError
 from trueup_cli.output import echo
+from trueup_cli.tune_plan import TunePlan
 from trueup_optuna.study_state import METRIC, RULE, SEEDS
 from trueup_optuna.trial_state import seed_records
-
-if TYPE_CHECKING:
-    from trueup_cli.tune_run import TunePlan
 
 
 def check_begun(study: optuna.Study, plan: TunePlan) -> None:

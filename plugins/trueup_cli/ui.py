@@ -11,7 +11,12 @@ from trueup_cli.output import echo
 @click.option("--tracking-uri", default=None, help="MLflow store; by default that of MLflow.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=5055, show_default=True, help="Port to listen on.")
-def ui(tracking_uri: str | None, host: str, port: int) -> None:
+@click.option(
+    "--study-storage",
+    default=None,
+    help="Database URL or journal file of Optuna, to watch studies while they run.",
+)
+def ui(tracking_uri: str | None, host: str, port: int, study_storage: str | None) -> None:
     """Show the runs of an MLflow store; nothing is written to it. Ctrl-C ends."""
     from trueup_ui.web.server import LOOPBACK, serve
 
@@ -23,4 +28,4 @@ def ui(tracking_uri: str | None, host: str, port: int) -> None:
         )
     shown = f"[{host}]" if ":" in host else host
     echo(f"trueup on http://{shown}:{port} (Ctrl-C ends)")
-    serve(tracking_uri, host, port)
+    serve(tracking_uri, host, port, study_storage)

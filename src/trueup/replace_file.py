@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from errno import ENOENT
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -39,6 +40,8 @@ def replace_file_by(path: str | Path, write: Callable[[Path], object]) -> Path:
     if target.exists() and not target.is_file():  # a device, a pipe, a folder: nothing to rename
         write(target)
         return target
+    if not target.parent.is_dir():
+        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(target))
     with NamedTemporaryFile(
         dir=target.parent, prefix=".", suffix=f".tmp{target.suffix}", delete=False
     ) as file:

@@ -44,3 +44,8 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
 def test_a_device_is_written_to_and_not_replaced():
     replace_file(os.devnull, "gone")
     assert not os.path.isfile(os.devnull)
+
+
+def test_a_missing_folder_is_named_with_the_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"missing/a\.csv"):
+        replace_file(tmp_path / "missing" / "a.csv", "x")

@@ -17,6 +17,7 @@ from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup.monitoring import MSEEstimate
+from trueup.replace_file import replace_file
 from trueup_mlflow.monitor.check_registry import (
     ReferenceKind,
     check_uri,
@@ -148,6 +149,8 @@ def _logged(
         estimate=result.to_dict(),
         moved=check.schema.moved(features),
     )
+    if not result.is_finite:
+        return result, record
     one_step = check.one_step.estimate(features, prediction).mse
     record, metrics = store.claim(record, estimate_metrics(result, one_step))
     if record.logged:
@@ -275,9 +278,8 @@ def report(model_uri: str, path: str | Path, *, thresholds: Sequence[float] = ()
             f"model_uri must be a version with a batch; got {version.uri!r}. Make one with: "
             f"trueup monitor run {version.uri} --batch FILE."
         )
-    page = Path(path)
     figure = draw_series(batches, thresholds)
-    page.write_text(render_report(version.uri, batches, figure), encoding="utf-8")
+    page = replace_file(path, render_report(version.uri, batches, figure))
     run_id = store.run().info.run_id
     client.log_artifact(run_id, str(page), "trueup")
     client.log_text(run_id, figure, "trueup/monitor.svg")

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import stdtrit
 
 from trueup import Evaluation, __version__
 from trueup.errors import InvalidInputError
@@ -193,6 +192,8 @@ def seed_items(key: str, values: Sequence[float], *, confidence_level: float = 0
     InvalidInputError
         If there is no value, or the confidence level is not in (0, 1).
     """
+    from scipy.special import stdtrit  # loads longer than an evaluation takes
+
     if not values:
         raise InvalidInputError(
             f"values must hold the {key!r} of at least one seed; got none. Log it in each seed."

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from trueup.calibrators.ilps import ILPSCalibrator as ILPSCalibrator
     from trueup.calibrators.isotonic import IsotonicCalibrator as IsotonicCalibrator
     from trueup.calibrators.neural import NeuralCalibrator as NeuralCalibrator
-    from trueup.calibrators.offset_table import OffsetTable as OffsetTable
-    from trueup.calibrators.offset_table import offset_table as offset_table
+    from trueup.calibrators.offsets import OffsetTable as OffsetTable
+    from trueup.calibrators.offsets import offset_table as offset_table
     from trueup.calibrators.platt import PlattCalibrator as PlattCalibrator
     from trueup.calibrators.shift import ShiftCalibrator as ShiftCalibrator
     from trueup.calibrators.storage import load_calibrator as load_calibrator
@@ -43,14 +43,14 @@ _HOME = {
     "ILPSCalibrator": "ilps",
     "IsotonicCalibrator": "isotonic",
     "NeuralCalibrator": "neural",
-    "OffsetTable": "offset_table",
+    "OffsetTable": "offsets",
     "PlattCalibrator": "platt",
     "ShiftCalibrator": "shift",
     "TemperatureCalibrator": "temperature",
     "compare_calibrators": "compare",
     "load_calibrator": "storage",
     "save_calibrator": "storage",
-    "offset_table": "offset_table",
+    "offset_table": "offsets",
 }
 
 __all__ = [*_HOME]

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit
 
 from trueup.losses import FloatArray, LogLoss, PoissonDeviance, SquaredError
+from trueup.losses.elementary import expit
 from trueup.read.rows import Rows
 
 _FEW_ROWS = 20_000
@@ -41,8 +41,18 @@ def signed_roots(rows: Rows, n_resamples: int, rng: np.random.Generator) -> Floa
 def mean_of(rows: Rows) -> FloatArray:
     """Return the predicted mean of the label of each row."""
     if rows.loss.task == "binary":
-        return np.asarray(expit(rows.margin))
-    return np.exp(rows.margin) if rows.loss.task == "counts" else rows.margin
+        return expit(rows.margin)
+    return rows.margin if rows.loss.task == "regression" else np.exp(rows.margin)
+
+
+def residuals_of(rows: Rows) -> FloatArray:
+    """Return what a bias term of 0 makes zero in the mean: label minus prediction.
+
+    A Tweedie or gamma deviance weighs it by ``mu^(1 - power)``.
+    """
+    residual = rows.y_true - mean_of(rows)
+    power = getattr(rows.loss, "power", None)
+    return residual if power is None else residual * np.exp((1.0 - power) * rows.margin)
 
 
 def _drawn_rows(

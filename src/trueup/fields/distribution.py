@@ -12,7 +12,6 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, ndtr
 
 from trueup.fields.cells import Cells
 from trueup.fields.sums import LevelSums
@@ -59,6 +58,8 @@ def binomial_p_values(sums: LevelSums) -> FloatArray:
     too small by their being unequal (Hoeffding 1956), for sums one or further from the mean. With
     weights the rows of a level count as Kish's effective number of rows.
     """
+    from scipy.special import betainc  # loaded where fields are measured
+
     trials = sums.total**2 / sums.weight_square
     hits = np.minimum(sums.label / sums.total, 1.0) * trials
     chance = np.clip(sums.proba / sums.total, 0.0, 1.0)
@@ -136,6 +137,8 @@ def _smallest_weight(cells: Cells) -> FloatArray:
 
 def _saddlepoint_tails(cells: Cells, sums: LevelSums) -> FloatArray:
     """Return the chance of each level's sum of positives or one further from the mean."""
+    from scipy.special import ndtr
+
     width = _smallest_weight(cells)
     outwards = np.where(sums.label > sums.proba, 1.0, -1.0)
     target = sums.label - 0.5 * width * outwards
@@ -223,6 +226,8 @@ def _matched_binomial(mean: FloatArray, square: FloatArray) -> tuple[FloatArray,
 
 
 def _at_most(k: FloatArray, trials: FloatArray, chance: FloatArray) -> FloatArray:
+    from scipy.special import betainc
+
     inside = betainc(np.maximum(trials - k, 1e-300), np.maximum(k, 0.0) + 1.0, 1.0 - chance)
     return np.where(k < 0.0, 0.0, np.where(k >= trials, 1.0, inside))
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from trueup.fields.sums import LevelSums
 from trueup.losses import FloatArray
@@ -39,6 +38,14 @@ class FieldCells:
         Interval of ``difference``: Clopper-Pearson, at the level 1 - 0.05 R / k for R
         discoveries among k cells, so that it holds for cells that were selected for being off. With
         weights, of Kish's effective number of rows.
+
+    Examples
+    --------
+    >>> from trueup import field_calibration
+    >>> sites = ["news"] * 50 + ["shop"] * 50
+    >>> cells = field_calibration([0, 1] * 50, [0.5] * 50 + [0.7] * 50, sites).cells
+    >>> cells.level.tolist(), cells.n.tolist(), cells.difference.round(2).tolist()
+    (['shop', 'news'], [50, 50], [-0.2, 0.0])
     """
 
     level: NDArray[np.str_]
@@ -117,6 +124,8 @@ def _benjamini_hochberg(p_value: FloatArray) -> FloatArray:
 
 
 def _clopper_pearson(sums: LevelSums, alpha: float) -> tuple[FloatArray, FloatArray]:
+    from scipy.special import betaincinv  # loaded where fields are measured
+
     effective = sums.count / (1.0 + np.maximum(sums.weight_spread, 0.0))
     hits = effective * np.clip(sums.label / sums.total, 0.0, 1.0)
     misses = effective - hits

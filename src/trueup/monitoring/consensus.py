@@ -169,16 +169,17 @@ class ConsensusEstimator:
             batch.sample(SUPPORT_ROWS, self.random_state), self.random_state
         )
         found = panel.judge(batch, self.random_state)
+        far = panel.any_check.far_reasons(batch)
         return MSEEstimate(
             mse=found.mse,
             low=found.low,
             high=found.high,
             members=found.members,
-            trusted=support.trusted and not isinstance(panel, TrainingPanel),
-            reasons=(*support.reasons, *self._skipped, *batch.novelties()),
+            trusted=support.trusted and not far and not isinstance(panel, TrainingPanel),
+            reasons=(*support.reasons, *far, *self._skipped, *batch.novelties()),
             n=len(batch),
             diagnostics={**support.diagnostics, **found.diagnostics},
-        )
+        ).checked()
 
     @property
     def reference_error(self) -> float | None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError, NotFittedError
-from trueup.monitoring.inputs import FloatArray
+from trueup.monitoring.inputs import FAR, LARGEST, FloatArray
 from trueup.monitoring.storage import finite, text, untext
 
 Kind = Literal["number", "category", "date"]
@@ -80,9 +80,20 @@ class FeatureEncoder:
         if not self._columns:
             raise NotFittedError("encoder must be fitted; got no fit. Call fit first.")
         encoded = self._raw(_named_columns(X), first_row)
-        encoded -= self._mean  # in place: a large table is held once
-        encoded /= self._scale
-        return encoded
+        with np.errstate(over="ignore"):  # what has become infinite is cut like all that is far
+            encoded -= self._mean  # in place: a large table is held once
+            encoded /= self._scale
+        return np.clip(encoded, -FAR, FAR, out=encoded)
+
+    def far_columns(self, X: Any) -> tuple[str, ...]:
+        """Return the columns with numbers that :meth:`transform` cuts."""
+        named, first, found = _named_columns(X), 0, []
+        for column in self._columns:
+            mean, scale = self._mean[first], self._scale[first]
+            if column.kind == "number" and _reaches(named[column.name], mean, FAR * scale):
+                found.append(column.name)
+            first += column.width
+        return tuple(found)
 
     def novelties(self, X: Any) -> tuple[str, ...]:
         """Return what the fitted rows never showed: new levels and newly missing numbers."""
@@ -212,10 +223,19 @@ def _kind(values: NDArray[Any]) -> Kind:
     return "number" if len(present) and all(isinstance(v, numbers) for v in present) else "category"
 
 
+def _reaches(column: Any, mean: float, distance: float) -> bool:
+    """Say whether a number of a column is farther from the mean than that."""
+    values = _column_values(column)
+    numbers = _numbers("", values, _is_missing(values))
+    with np.errstate(invalid="ignore", over="ignore"):
+        return bool((np.abs(numbers - mean) > distance).any())
+
+
 def _describe(name: str, values: NDArray[Any]) -> Column:
     kind, missing = _kind(values), _is_missing(values)
     if kind == "number":
         numbers = _numbers(name, values, missing)
+        _require_range(name, numbers)
         fill = float(np.median(numbers[~missing])) if not missing.all() else 0.0
         return Column(name, kind, fill=fill, has_missing=bool(missing.any()))
     if kind == "date":
@@ -255,6 +275,17 @@ def _numbers(
             f"at index {first_row + index}. Replace infinite values."
         )
     return numbers
+
+
+def _require_range(name: str, numbers: FloatArray) -> None:
+    """Refuse numbers of a reference that nothing could be standardised by."""
+    wrong = np.abs(numbers) > LARGEST
+    if wrong.any():
+        index = int(np.flatnonzero(wrong)[0])
+        raise InvalidInputError(
+            f"X must lie between {-LARGEST:g} and {LARGEST:g} in column {name!r} of the reference; "
+            f"got {numbers[index]} at index {index}. Repair the value, or leave it missing."
+        )
 
 
 def _levels(values: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[np.str_]:

@@ -12,7 +12,7 @@ from trueup.errors import InvalidInputError, NotFittedError
 from trueup.monitoring.batch import Batch
 from trueup.monitoring.check_network import CheckNetwork, Head, fit_check_network
 from trueup.monitoring.features import FeatureEncoder
-from trueup.monitoring.inputs import FloatArray, finite_vector, spread_of
+from trueup.monitoring.inputs import FAR, FloatArray, finite_vector, spread_of
 from trueup.monitoring.interval import batch_sampling_variance, log_interval
 from trueup.monitoring.networks import StackedMLP, TrainingPlan, as_tensor, seeded
 from trueup.monitoring.objectives import OBJECTIVES, Objective
@@ -188,7 +188,8 @@ class OneStepCheckModel:
         """Return the estimated squared error of each encoded row, shape (n,)."""
         if self._network is None:
             raise NotFittedError("check model must be fitted; got no fit. Call fit first.")
-        rows = self._network.squared_errors(x[None], self._scaled(y_pred)[None])[0]
+        scaled = np.clip(self._scaled(y_pred), -FAR, FAR)
+        rows = self._network.squared_errors(x[None], scaled[None])[0]
         return np.asarray(rows * self._spread**2)
 
     def estimate(self, X: Any, y_pred: Any) -> MSEEstimate:
@@ -221,15 +222,26 @@ class OneStepCheckModel:
         support = self._support.judge(
             batch.sample(SUPPORT_ROWS, self.random_state), random_state=self.random_state
         )
+        far = self.far_reasons(batch)
         return MSEEstimate(
             mse=mse,
             low=low,
             high=high,
             members={f"one_step_{self.objective}": mse},
-            trusted=support.trusted,
-            reasons=(*support.reasons, *batch.novelties()),
+            trusted=support.trusted and not far,
+            reasons=(*support.reasons, *far, *batch.novelties()),
             n=len(batch),
             diagnostics=support.diagnostics,
+        ).checked()
+
+    def far_reasons(self, batch: Batch) -> tuple[str, ...]:
+        """Return the numbers that were cut at a million standard deviations, in words."""
+        columns = [f"column {name!r}" for name in batch.far_columns()]
+        if (np.abs(self._scaled(batch.y_pred)) > FAR).any():
+            columns.append("the prediction")
+        return tuple(
+            f"{name} has numbers more than {FAR:,.0f} standard deviations away from the reference"
+            for name in columns
         )
 
     def save(self, path: str | Path) -> None:

@@ -52,6 +52,11 @@ class TrainingPanel:
         low, high = log_interval(mse, variance)
         return Finding(mse, low, high, {TRAINING_ONLY: mse}, {})
 
+    @property
+    def any_check(self) -> OneStepCheckModel:
+        """A check model, which knows the scale of the target."""
+        return self.check
+
     def check_names(self) -> list[str]:
         """Return the name of L."""
         return [TRAINING_ONLY]
@@ -112,6 +117,11 @@ class ConsensusPanel:
     def mean_error(self) -> float:
         """Mean squared error on the reference."""
         return float(self.reference.errors.mean())
+
+    @property
+    def any_check(self) -> OneStepCheckModel:
+        """A check model, which knows the scale of the target."""
+        return next(iter(self.checks.values()))
 
     def check_names(self) -> list[str]:
         """Return the names of the check models, sorted."""

@@ -39,13 +39,21 @@ def array_of_column(batch: pa.RecordBatch, name: str) -> NDArray[Any]:
     if column.null_count:
         first = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0]
         raise InvalidInputError(missing_message(name, column.null_count, int(first), "a batch"))
+    return _as_numpy(column)
+
+
+def _as_numpy(column: pa.Array) -> NDArray[Any]:
+    """Return values none of which is missing; numbers without pandas, which ``to_numpy`` loads."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return np.from_dlpack(column)
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def missing_rows_of(column: pa.Array | pa.ChunkedArray, *, is_cells: bool) -> NDArray[np.intp]:
     """Return the rows that miss a value; the empty cells of a CSV file do."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if isinstance(column, pa.ChunkedArray):
         starts = np.cumsum([0, *map(len, column.chunks)])
@@ -57,6 +65,8 @@ def missing_rows_of(column: pa.Array | pa.ChunkedArray, *, is_cells: bool) -> ND
         empty = [i for i, text in enumerate(column.dictionary.to_pylist()) if not text]
         return np.flatnonzero(np.isin(column.indices, empty)) if empty else np.zeros(0, np.intp)
     if is_cells and pa.types.is_string(column.type):
+        import pyarrow.compute as pc  # loads for a tenth of a second
+
         return np.flatnonzero(pc.equal(column, ""))
     return np.flatnonzero(column.is_null()) if column.null_count else np.zeros(0, np.intp)
 
@@ -111,7 +121,7 @@ def labels_of_cells(
 ) -> NDArray[Any]:
     """Return the labels of a CSV column: text where ``labels`` names text, numbers where not."""
     texts = column.dictionary.to_pylist()
-    codes = column.indices.to_numpy(zero_copy_only=False)
+    codes = _as_numpy(column.indices)
     named = labels is not None and any(isinstance(label, str) for label in labels)
     numbers = [None if named else _number(text, decimal) for text in texts]
     if None in numbers:

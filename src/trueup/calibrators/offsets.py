@@ -22,6 +22,7 @@ from trueup.calibrators.shift import ShiftCalibrator
 from trueup.calibrators.temperature import TemperatureCalibrator
 from trueup.errors import InvalidInputError
 from trueup.losses import EPS
+from trueup.replace_file import replace_file
 
 FORMAT = 1
 
@@ -108,7 +109,7 @@ class OffsetTable:
                 f"table must be a .json or .csv file; got {str(path)!r}. Name it so."
             )
         text = self.to_json() if path.suffix == ".json" else self.to_csv()
-        path.write_text(text, encoding="utf-8")
+        replace_file(path, text)
 
     def _lines(self) -> Iterator[tuple[str, str, str, Any, float]]:
         for logit, mapped in zip(self.logits, self.mapped, strict=True):
