@@ -56,8 +56,10 @@ def evaluate(
         k > 2 columns; targets; counts.
     y_pred : array-like of shape (n,), (n, 2) or (n, k)
         Probabilities in [0, 1], predicted targets, or positive rates.
-    loss : {"log_loss", "brier_score", "mean_squared_error", "poisson_deviance"} or Loss
-        What is scored; "log_loss" of k > 2 columns is the softmax log loss.
+    loss : str or Loss, default "log_loss"
+        "log_loss" or "brier_score", each with a form for k > 2 columns, "mean_squared_error",
+        "poisson_deviance", "gamma_deviance" or "tweedie_deviance" (power 1.5; for another one pass
+        ``trueup.losses.TweedieDeviance(power)``).
     y_logit : array-like of shape (n,) or (n, k)
         Log-odds or logits, in place of ``y_pred``.
     split : Split, default CrossFit(5)
@@ -115,11 +117,10 @@ def evaluate(
     check_threads(threads)
     given = {"y_true": y_true, "y_pred": y_pred, "y_logit": y_logit}
     given |= {"sample_weight": sample_weight, "row_id": row_id}
-    fields = columns_of(fields)
+    fields = None if fields is None else columns_of(fields)
     others = dict(fields) if isinstance(fields, Mapping) else {}
-    given = by_position(
-        given, labels=labels, others=others | {"times": times} if times is not None else others
-    )
+    others |= {} if times is None else {"times": times}
+    given = by_position(given, labels=labels, others=others)
     row_id = given.pop("row_id")
     columns = {**given, "labels": labels}
     prediction = given["y_pred"] if y_logit is None else given["y_logit"]
@@ -224,12 +225,13 @@ def _summary_for(
     loss: str | Loss, split: Split, y_true: Any, prediction: Any, times: Any
 ) -> LossSummary | None:
     """Return an empty summary where it gives the numbers of the rows at less cost, or None."""
-    kind = summary_type(loss)
-    if kind is None or not kind.is_as_good_as_rows or split.n_groups is None:
+    if split.n_groups is None or not _is_long(y_true, split.n_groups):
         return None
+    kind = summary_type(loss)
     by_id = times is None or kernel_rule(split) is not None  # summaries know no times
-    suits = by_id and _is_long(y_true, split.n_groups) and _is_one_column(prediction)
-    return kind(split) if suits else None
+    if kind is None or not (kind.is_as_good_as_rows and by_id and _is_one_column(prediction)):
+        return None
+    return kind(split)
 
 
 def _is_long(y_true: Any, n_groups: int) -> bool:

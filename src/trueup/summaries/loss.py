@@ -226,7 +226,7 @@ class LossSummary:
         self._totals = RowTotals.restored(header.get("totals"), arrays)
         self._state.restore({name: arrays[name] for name in state})
         self._fields = {
-            name: FieldSummary(name, levels, arrays[f"field_{i}"])
+            name: FieldSummary.restored(name, levels, arrays[f"field_{i}"])
             for i, (name, levels) in enumerate(fields.items())
         }
 
@@ -235,7 +235,7 @@ class LossSummary:
 
     def _summarise(self, batch: Batch, threads: int) -> tuple[Self, Notices]:
         """Return the summary of a batch; its blocks are dealt out to the threads."""
-        kernels = engine(self.n + batch.n)
+        kernels = engine(self.n + batch.n, batch.n)
         try:
             shares = batch.map_shares(
                 lambda share: self._summarise_share(batch, share, kernels), threads
