@@ -59,6 +59,21 @@ class Confirmation:
         Result under each fresh seed.
     failed : tuple of int
         Seeds that are left out, because a training under them failed.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def train(trial, seed):
+    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
+    >>> sampler = optuna.samplers.RandomSampler(0)
+    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
+    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    >>> from trueup_optuna import confirm
+    >>> confirmed = confirm(study, train, n_seeds=3)
+    >>> bool(confirmed.low <= confirmed.mean <= confirmed.high)
+    True
     """
 
     mean: float
@@ -130,6 +145,20 @@ def confirm(
     -----
     Unbiased as long as the selection was finished before: what is selected after a look at these
     seeds needs other ones.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def train(trial, seed):
+    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
+    >>> sampler = optuna.samplers.RandomSampler(0)
+    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
+    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    >>> from trueup_optuna import confirm
+    >>> confirm(study, train, n_seeds=3).n
+    3
     """
     single_objective(study)
     _check(n_seeds, confidence_level)

@@ -94,6 +94,19 @@ class SeedObjective:
     The value of a trial is its running mean, also when the pruner eliminates it.
     ``study.best_value`` is therefore the value of a lucky configuration: use
     :func:`trueup_optuna.select_best` and :func:`trueup_optuna.confirm`.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def train(trial, seed):
+    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
+    >>> sampler = optuna.samplers.RandomSampler(0)
+    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
+    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    >>> len(study.trials)
+    6
     """
 
     def __init__(

@@ -74,6 +74,13 @@ def check_split(
     ------
     AssertionError
         If a property does not hold; the message names each one that fails and says how.
+
+    Examples
+    --------
+    >>> from trueup import CrossFit
+    >>> from trueup.testing import check_split
+    >>> len(check_split(CrossFit(5)))
+    7
     """
     rng = np.random.default_rng(random_state)
     n = 1000 if times is None else len(times)

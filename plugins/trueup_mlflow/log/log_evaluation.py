@@ -14,6 +14,7 @@ from trueup import Evaluation
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import get_loss
 from trueup.read.labels import read_binary_labels
+from trueup_mlflow.log.arguments import check_place
 from trueup_mlflow.log.log_fields import log_fields
 from trueup_mlflow.write.failures import describe, told
 from trueup_mlflow.write.items import evaluation_items, figure_file, metric_key
@@ -85,8 +86,19 @@ def log_evaluation(
     levels ``trueup/fields_<K>.parquet`` and a figure of the worst, ``trueup/fields_<K>.png``, both
     of the latest call; with a step its table stays as ``trueup/fields_<K>_step<step>.parquet``. No
     other failure than an invalid argument ends the user's run.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> from trueup_mlflow import log_evaluation
+    >>> with mlflow.start_run() as run:
+    ...     evaluation = log_evaluation([0, 1] * 50, [0.3, 0.8] * 50, prefix="val_")
+    >>> logged = mlflow.get_run(run.info.run_id).data.metrics
+    >>> logged["calibrated_val_log_loss"] == evaluation.calibrated
+    True
     """
     signature(trueup.evaluate).bind(y_true, y_pred, **options)  # an unknown keyword
+    check_place(prefix=prefix, step=step, run_id=run_id, model_id=model_id, dataset=dataset)
     try:
         evaluation = trueup.evaluate(y_true, y_pred, **options)
     except Exception as failure:  # undefined on these rows, or a failure of ours

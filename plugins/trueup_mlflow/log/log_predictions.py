@@ -12,6 +12,7 @@ import mlflow
 
 import trueup
 from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup_mlflow.log.arguments import check_place
 from trueup_mlflow.log.prediction_table import Place, write_call
 from trueup_mlflow.write.failures import describe, told, warn
 from trueup_mlflow.write.items import ARTIFACT_FOLDER
@@ -70,8 +71,17 @@ def log_predictions(
     Notes
     -----
     Rows on which the metric is undefined are stored all the same.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> from trueup_mlflow import log_predictions
+    >>> with mlflow.start_run():
+    ...     log_predictions([0, 1] * 50, [0.3, 0.8] * 50, name="val")
+    'trueup/predictions_val.parquet'
     """
-    if not re.fullmatch(r"[\w\-.]+", name, re.ASCII):
+    check_place(prefix=prefix, step=step, run_id=run_id, model_id=model_id, dataset=dataset)
+    if not (isinstance(name, str) and re.fullmatch(r"[\w\-.]+", name, re.ASCII)):
         raise InvalidInputError(
             f"name must be letters, digits, '_', '-' or '.'; got {name!r}. Rename the rows."
         )

@@ -136,7 +136,7 @@ def read_call(table: pa.Table) -> StoredCall:
     if options.get("format") != _FORMAT:
         raise InvalidInputError(
             f"table must hold predictions of format {_FORMAT}; got {options.get('format')}. "
-            "Log them with trueup_mlflow.log.log_predictions."
+            "Log them with trueup_mlflow.log_predictions."
         )
     names, times = table.column_names, options.get("times", {})
 

@@ -61,6 +61,19 @@ def log_seed_summary(parent_run_id: str, *, client: MlflowClient | None = None) 
     seeds were scored on different rows, gave the same values throughout, or vary more after the
     calibration, the description and a warning say so with the usual cause; the tag
     ``trueup.seed_rows`` says whether the rows were the same.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> from trueup_mlflow.seeds import log_seed_summary
+    >>> with mlflow.start_run() as parent:
+    ...     for seed in range(3):
+    ...         with mlflow.start_run(nested=True):
+    ...             mlflow.log_metric("loss", 0.4 + 0.01 * seed)
+    >>> log_seed_summary(parent.info.run_id)
+    True
+    >>> round(mlflow.get_run(parent.info.run_id).data.metrics["loss"], 3)
+    0.41
     """
     client = client or MlflowClient()
     parent = client.get_run(parent_run_id)
@@ -112,6 +125,13 @@ def summary_items(metrics_of_seeds: Sequence[Mapping[str, float]]) -> LogItems:
 
     A metric of the seeds whose key is that of a summary, such as ``loss_std`` beside ``loss``, is
     skipped.
+
+    Examples
+    --------
+    >>> from trueup_mlflow.seeds import summary_items
+    >>> items = summary_items([{"loss": 0.40}, {"loss": 0.41}, {"loss": 0.42}])
+    >>> sorted(items.metrics)
+    ['loss', 'loss_high', 'loss_low', 'loss_std', 'n_seeds']
     """
     shared = set.intersection(*map(set, metrics_of_seeds)) if metrics_of_seeds else set()
     merged: dict[str, float] = {}

@@ -44,6 +44,12 @@ class Comparison:
         Interval over seeds and rows, where row losses were given.
     pairs, differences
         The pairs of seeds and the difference of each.
+
+    Examples
+    --------
+    >>> from trueup.comparison import compare
+    >>> compare({0: 0.41, 1: 0.42, 2: 0.40}, {0: 0.44, 1: 0.45, 2: 0.42}).verdict
+    'inconclusive'
     """
 
     verdict: Verdict

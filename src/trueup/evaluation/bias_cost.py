@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from trueup.arguments import is_fraction, whole_number
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.evaluation.evaluate import evaluate
 from trueup.evaluation.resampled_costs import mean_of, signed_roots
@@ -30,6 +31,13 @@ class BiasCostInterval:
         Ends of the interval, in the unit of the loss; ``low`` is 0 where no bias is plausible.
     confidence_level : float
         Nominal coverage.
+
+    Examples
+    --------
+    >>> from trueup import bias_cost_interval
+    >>> cost = bias_cost_interval([0, 1] * 100, [0.6, 0.8] * 100, random_state=0)
+    >>> bool(cost.low <= cost.value <= cost.high)
+    True
     """
 
     value: float
@@ -50,6 +58,12 @@ class BiasTest:
         Two-sided, from Student's t with n - 1 degrees of freedom.
     n : int
         Rows of positive weight.
+
+    Examples
+    --------
+    >>> from trueup import bias_test
+    >>> bias_test([0, 1] * 100, [0.4, 0.6] * 100).p_value
+    1.0
     """
 
     statistic: float
@@ -203,11 +217,8 @@ def _read_one_bias(y_true: Any, y_pred: Any, **arguments: Any) -> Rows:
 
 
 def _check_options(confidence_level: float, n_resamples: int) -> None:
-    if not 0.0 < confidence_level < 1.0:
+    if not is_fraction(confidence_level):
         raise InvalidInputError(
             f"confidence_level must be in (0, 1); got {confidence_level!r}. 0.95 is usual."
         )
-    if n_resamples < 100:
-        raise InvalidInputError(
-            f"n_resamples must be at least 100; got {n_resamples!r}. 1000 is usual."
-        )
+    whole_number("n_resamples", n_resamples, 100, "1000 is usual.")

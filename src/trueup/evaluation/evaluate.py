@@ -115,11 +115,10 @@ def evaluate(
     check_threads(threads)
     given = {"y_true": y_true, "y_pred": y_pred, "y_logit": y_logit}
     given |= {"sample_weight": sample_weight, "row_id": row_id}
-    fields = columns_of(fields)
+    fields = None if fields is None else columns_of(fields)
     others = dict(fields) if isinstance(fields, Mapping) else {}
-    given = by_position(
-        given, labels=labels, others=others | {"times": times} if times is not None else others
-    )
+    others |= {} if times is None else {"times": times}
+    given = by_position(given, labels=labels, others=others)
     row_id = given.pop("row_id")
     columns = {**given, "labels": labels}
     prediction = given["y_pred"] if y_logit is None else given["y_logit"]
@@ -172,6 +171,12 @@ def calibrated_brier_score(
         As in :func:`evaluate`.
     **options
         Every other keyword of :func:`evaluate` but ``loss``.
+
+    Examples
+    --------
+    >>> from trueup import InSample, calibrated_brier_score
+    >>> round(calibrated_brier_score([0, 1, 0, 1], [0.6, 0.8, 0.5, 0.7], split=InSample()), 4)
+    0.1546
     """
     return evaluate(y_true, y_proba, y_logit=y_logit, loss="brier_score", **options).calibrated
 
@@ -185,6 +190,12 @@ def calibrated_mean_squared_error(y_true: Any, y_pred: Any, **options: Any) -> f
         Targets and predictions.
     **options
         Every other keyword of :func:`evaluate` but ``loss``.
+
+    Examples
+    --------
+    >>> from trueup import InSample, calibrated_mean_squared_error
+    >>> calibrated_mean_squared_error([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], split=InSample())
+    0.0
     """
     return evaluate(y_true, y_pred, loss="mean_squared_error", **options).calibrated
 
@@ -198,6 +209,12 @@ def calibrated_poisson_deviance(y_true: Any, y_pred: Any, **options: Any) -> flo
         Counts and positive predicted rates.
     **options
         Every other keyword of :func:`evaluate` but ``loss``.
+
+    Examples
+    --------
+    >>> from trueup import InSample, calibrated_poisson_deviance
+    >>> round(calibrated_poisson_deviance([1, 2, 3], [2.0, 4.0, 6.0], split=InSample()), 6)
+    0.0
     """
     return evaluate(y_true, y_pred, loss="poisson_deviance", **options).calibrated
 
@@ -206,17 +223,21 @@ def _summary_for(
     loss: str | Loss, split: Split, y_true: Any, prediction: Any, times: Any
 ) -> LossSummary | None:
     """Return an empty summary where it gives the numbers of the rows at less cost, or None."""
-    kind = summary_type(loss)
-    if kind is None or not kind.is_as_good_as_rows or split.n_groups is None:
+    if split.n_groups is None or not _is_long(y_true, split.n_groups):
         return None
+    kind = summary_type(loss)
     by_id = times is None or kernel_rule(split) is not None  # summaries know no times
-    suits = by_id and _is_long(y_true, split.n_groups) and _is_one_column(prediction)
-    return kind(split) if suits else None
+    if kind is None or not (kind.is_as_good_as_rows and by_id and _is_one_column(prediction)):
+        return None
+    return kind(split)
 
 
 def _is_long(y_true: Any, n_groups: int) -> bool:
     """Tell whether a summary costs less than passes over all rows; memory is bounded by it too."""
-    return hasattr(y_true, "__len__") and len(y_true) > max(_LONG, _LONG_GROUP * n_groups)
+    try:
+        return len(y_true) > max(_LONG, _LONG_GROUP * n_groups)
+    except TypeError:  # no column, which others say better
+        return False
 
 
 def _identities(rows: Rows, split: Split) -> UInt64Array:

@@ -42,6 +42,14 @@ class FieldCalibration:
     Where the rows are at hand ``floor`` and the p-values of ``cells`` follow from each of them.
     From summaries and files, whose rows are gone, they are those of the binomials that match the
     sums over each level.
+
+    Examples
+    --------
+    >>> from trueup import field_calibration
+    >>> sites = ["news"] * 50 + ["shop"] * 50
+    >>> found = field_calibration([0, 1] * 50, [0.5] * 50 + [0.7] * 50, sites)
+    >>> round(found.ece, 3), found.n_levels, found.cells.level[0].item()
+    (0.1, 2, 'shop')
     """
 
     ece: float

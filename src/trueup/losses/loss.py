@@ -36,6 +36,12 @@ class Loss(ABC):
         Which predictions the loss takes: "binary", "multiclass", "regression" or "counts".
     minimised_by_bias : bool
         Whether the bias term is the one with the lowest mean loss.
+
+    Examples
+    --------
+    >>> from trueup.losses import LOSSES
+    >>> sorted(LOSSES)[:2]
+    ['brier_score', 'log_loss']
     """
 
     name: ClassVar[str]
@@ -82,7 +88,17 @@ class _LogitShifted(Loss):
 
 
 class LogLoss(_LogitShifted):
-    """Negative log-likelihood of a 0/1 label, in nats (Section 3, Calibrated Log Loss)."""
+    """Negative log-likelihood of a 0/1 label, in nats (Section 3, Calibrated Log Loss).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import LogLoss
+    >>> loss = LogLoss()
+    >>> margin = loss.link(np.array([0.5, 0.5]))
+    >>> loss.values(np.array([0.0, 1.0]), margin).round(4).tolist()
+    [0.6931, 0.6931]
+    """
 
     name = "log_loss"
 
@@ -97,6 +113,15 @@ class BrierScore(_LogitShifted):
     The shift that minimises the Brier score itself is not a convex problem and can have two
     minima; the log loss's shift makes the mean prediction equal the base rate, which is what
     calibration in the mean asks for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import BrierScore
+    >>> loss = BrierScore()
+    >>> margin = loss.link(np.array([0.5, 0.5]))
+    >>> loss.values(np.array([0.0, 1.0]), margin).round(4).tolist()
+    [0.25, 0.25]
     """
 
     name = "brier_score"
@@ -107,7 +132,17 @@ class BrierScore(_LogitShifted):
 
 
 class SoftmaxLogLoss(Loss):
-    """Negative log-likelihood of a class index, in nats; one bias per class with mean zero."""
+    """Negative log-likelihood of a class index, in nats; one bias per class with mean zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import SoftmaxLogLoss
+    >>> loss = SoftmaxLogLoss()
+    >>> margin = loss.link(np.array([[0.5, 0.25, 0.25]]))
+    >>> loss.values(np.array([0.0]), margin).round(4).tolist()
+    [0.6931]
+    """
 
     name = "log_loss"
     task = "multiclass"
@@ -129,7 +164,17 @@ class SoftmaxLogLoss(Loss):
 
 
 class SquaredError(Loss):
-    """Squared error, in squared units of the target (Section 3, Calibrated Quadratic Loss)."""
+    """Squared error, in squared units of the target (Section 3, Calibrated Quadratic Loss).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import SquaredError
+    >>> loss = SquaredError()
+    >>> margin = loss.link(np.array([1.5, 2.0]))
+    >>> loss.values(np.array([1.0, 2.0]), margin).round(4).tolist()
+    [0.25, 0.0]
+    """
 
     name = "mean_squared_error"
     task = "regression"
@@ -150,7 +195,17 @@ class SquaredError(Loss):
 
 
 class PoissonDeviance(Loss):
-    """Unit Poisson deviance ``2 (y log(y / mu) - y + mu)``; the bias is added to ``log mu``."""
+    """Unit Poisson deviance ``2 (y log(y / mu) - y + mu)``; the bias is added to ``log mu``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import PoissonDeviance
+    >>> loss = PoissonDeviance()
+    >>> margin = loss.link(np.array([1.0, 2.0]))
+    >>> loss.values(np.array([1.0, 2.0]), margin).round(4).tolist()
+    [0.0, 0.0]
+    """
 
     name = "poisson_deviance"
     task = "counts"
@@ -189,6 +244,12 @@ def get_loss(loss: str | Loss) -> Loss:
     ------
     InvalidInputError
         If no loss has the name.
+
+    Examples
+    --------
+    >>> from trueup.losses import get_loss
+    >>> get_loss("log_loss").task
+    'binary'
     """
     if isinstance(loss, Loss):
         return loss

@@ -35,6 +35,16 @@ class MSEEstimate:
     Notes
     -----
     No diagnostic looks at labels, so none can see a change of the target given the features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.monitoring import OneStepCheckModel
+    >>> X = np.linspace(-1, 1, 60)[:, None]
+    >>> check = OneStepCheckModel(epochs=5).fit(X, X[:, 0], X[:, 0] + 0.1)
+    >>> estimate = check.estimate(X, X[:, 0])
+    >>> bool(estimate.low <= estimate.mse <= estimate.high), estimate.n
+    (True, 60)
     """
 
     mse: float

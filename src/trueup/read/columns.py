@@ -88,7 +88,10 @@ def floats(
 def plain_numbers(array: NDArray[Any]) -> NDArray[Any]:
     """Turn a column of objects into floats if all are Decimal, Fraction, Python numbers, bools."""
     plain = array.dtype.kind == "O" and all(isinstance(v, Number | np.bool_) for v in array.flat)
-    return array.astype(np.float64) if plain else array
+    try:
+        return array.astype(np.float64) if plain else array
+    except (OverflowError, TypeError, ValueError):  # as of 10**400: the caller names the column
+        return array
 
 
 def _all_finite(values: FloatArray) -> bool:

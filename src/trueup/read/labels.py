@@ -22,6 +22,10 @@ def read_labels(
     raw: NDArray[Any], loss: Loss, labels: Sequence[Any] | None, n_classes: int
 ) -> FloatArray:
     """Return labels as 0.0 and 1.0, class indices, targets or counts, by the task of the loss."""
+    if labels is not None and np.ndim(np.asarray(labels, dtype=object)) != 1:
+        raise InvalidInputError(
+            f"labels must be a list of the classes; got {labels!r}. Pass [negative, positive]."
+        )
     if loss.task == "binary":
         return _binary_labels(raw, labels)
     if loss.task == "multiclass":

@@ -62,6 +62,17 @@ class GEEstimate:
         Direction of the measure; None for a function that does not say.
     reasons : tuple of str
         Why something is missing, in words.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import KFold
+    >>> from trueup.resampling import generalization_error
+    >>> X = np.random.default_rng(0).normal(size=(200, 1))
+    >>> estimate = generalization_error(LogisticRegression(), X, X[:, 0] > 0, KFold(4))
+    >>> estimate.n_train, len(estimate.folds)
+    (150.0, 4)
     """
 
     measure: str

@@ -58,6 +58,13 @@ class Evaluation:
         Identity of the rows, labels, weights and the split; the same in any order of rows.
     spec : EvaluationSpec
         Loss and split.
+
+    Examples
+    --------
+    >>> from trueup import InSample, evaluate
+    >>> result = evaluate([0, 1, 0, 1], [0.6, 0.8, 0.5, 0.7], split=InSample())
+    >>> round(result.vanilla, 4), round(result.calibrated, 4), round(result.bias_term, 4)
+    (0.5473, 0.4973, 0.658)
     """
 
     vanilla: float
@@ -119,6 +126,14 @@ def require_same_rows(
     ------
     StateMismatchError
         If the fingerprints differ; the message names two of them.
+
+    Examples
+    --------
+    >>> from trueup import evaluate, require_same_rows
+    >>> y = [0, 1] * 50
+    >>> one, two = evaluate(y, [0.4, 0.7] * 50), evaluate(y, [0.3, 0.6] * 50)
+    >>> len(require_same_rows([one, two]))
+    1
     """
     fingerprints = frozenset(evaluation.fingerprint for evaluation in evaluations)
     if len(fingerprints) > 1 and not allow_mismatch:

@@ -36,6 +36,14 @@ class FieldSummary:
         Levels known before the first row.
     sums : float array of shape (n_levels, 8), optional
         What the kernels' ``add_cells`` summed for them so far.
+
+    Examples
+    --------
+    >>> from trueup.summaries import FieldSummary
+    >>> summary = FieldSummary("site")
+    >>> summary.update([0, 1] * 50, [0.3, 0.6] * 50, ["news", "shop"] * 50)
+    >>> round(summary.compute().ece, 3)
+    0.35
     """
 
     def __init__(
