@@ -11,7 +11,7 @@ import numpy as np
 from trueup.arguments import is_fraction, whole_number
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.evaluation.evaluate import evaluate
-from trueup.evaluation.resampled_costs import mean_of, signed_roots
+from trueup.evaluation.resampled_costs import residuals_of, signed_roots
 from trueup.losses import Loss
 from trueup.losses.scaling import scaled
 from trueup.read.inputs import read_rows
@@ -173,8 +173,9 @@ def bias_test(
     Notes
     -----
     The score of the bias at 0 is the sum of label minus prediction, for log loss, squared error and
-    Poisson deviance alike. Its variance is estimated from the rows, so the test asks for the mean
-    alone: a model that is miscalibrated in shape but right in the mean is not rejected.
+    Poisson deviance alike; those of gamma and Tweedie weigh it by ``mu^(1 - power)``. Its variance
+    is estimated from the rows, so the test asks for the mean alone: a model that is miscalibrated
+    in shape but right in the mean is not rejected.
     With few events it rejects too often: at a constant rate of events, a nominal 5% test rejected
     a right model in 12% of 2,000 runs at 5 events, 7% at 10 and at 30, 6% at 100.
 
@@ -190,7 +191,7 @@ def bias_test(
     rows = _read_one_bias(
         y_true, y_pred, loss=loss, y_logit=y_logit, labels=labels, sample_weight=sample_weight
     )
-    residual = scaled(rows.y_true - mean_of(rows))
+    residual = scaled(residuals_of(rows))
     weight = np.ones(len(residual)) if rows.weight is None else rows.weight
     n = int(np.count_nonzero(weight))
     if n < 2:

@@ -56,8 +56,10 @@ def evaluate(
         k > 2 columns; targets; counts.
     y_pred : array-like of shape (n,), (n, 2) or (n, k)
         Probabilities in [0, 1], predicted targets, or positive rates.
-    loss : {"log_loss", "brier_score", "mean_squared_error", "poisson_deviance"} or Loss
-        What is scored; "log_loss" of k > 2 columns is the softmax log loss.
+    loss : str or Loss, default "log_loss"
+        "log_loss" or "brier_score", each with a form for k > 2 columns, "mean_squared_error",
+        "poisson_deviance", "gamma_deviance" or "tweedie_deviance" (power 1.5; for another one pass
+        ``trueup.losses.TweedieDeviance(power)``).
     y_logit : array-like of shape (n,) or (n, k)
         Log-odds or logits, in place of ``y_pred``.
     split : Split, default CrossFit(5)

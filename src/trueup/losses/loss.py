@@ -14,12 +14,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup.errors import UndefinedMetricError
 from trueup.losses.bias import solve_logit_shift, solve_softmax_shift
 from trueup.losses.elementary import entropy, expit, logsumexp
 
 FloatArray = NDArray[np.float64]
-Task = Literal["binary", "multiclass", "regression", "counts"]
+Task = Literal["binary", "multiclass", "regression", "counts", "positive"]
 
 EPS = float(np.finfo(np.float64).eps)
 """Probabilities are clipped to [EPS, 1 - EPS] inside a logarithm, as scikit-learn does."""
@@ -33,15 +33,16 @@ class Loss(ABC):
     name : str
         Key of the loss, in the words of scikit-learn.
     task : str
-        Which predictions the loss takes: "binary", "multiclass", "regression" or "counts".
+        What the loss takes: "binary", "multiclass", "regression", "counts" (targets from 0 on and
+        positive predictions) or "positive" (positive targets and predictions).
     minimised_by_bias : bool
         Whether the bias term is the one with the lowest mean loss.
 
     Examples
     --------
     >>> from trueup.losses import LOSSES
-    >>> sorted(LOSSES)[:2]
-    ['brier_score', 'log_loss']
+    >>> sorted(LOSSES)[:3]
+    ['brier_score', 'gamma_deviance', 'log_loss']
     """
 
     name: ClassVar[str]
@@ -229,32 +230,3 @@ class PoissonDeviance(Loss):
 
     def correct(self, margin: FloatArray, bias: FloatArray) -> FloatArray:
         return np.asarray(margin + bias)
-
-
-LOSSES: dict[str, Loss] = {
-    loss.name: loss for loss in (LogLoss(), SquaredError(), BrierScore(), PoissonDeviance())
-}
-"""The losses that ``evaluate`` knows by name; ``log_loss`` of k > 2 columns is the softmax one."""
-
-
-def get_loss(loss: str | Loss) -> Loss:
-    """Return the loss of that name, or the loss itself.
-
-    Raises
-    ------
-    InvalidInputError
-        If no loss has the name.
-
-    Examples
-    --------
-    >>> from trueup.losses import get_loss
-    >>> get_loss("log_loss").task
-    'binary'
-    """
-    if isinstance(loss, Loss):
-        return loss
-    if not isinstance(loss, str) or loss not in LOSSES:
-        raise InvalidInputError(
-            f"loss must be one of {sorted(LOSSES)} or a Loss; got {loss!r}. Check the spelling."
-        )
-    return LOSSES[loss]

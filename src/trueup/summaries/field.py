@@ -21,6 +21,7 @@ from trueup.read.labels import read_binary_labels
 from trueup.read.order import require_one_order
 from trueup.read.predictions import read_probabilities
 from trueup.summaries.exactness import require_total_weight
+from trueup.summaries.storage import corrupt
 
 _EPSILON, _SEED = 0.01, 0
 
@@ -52,6 +53,23 @@ class FieldSummary:
         self.name = name
         self.levels = {level: i for i, level in enumerate(levels)}
         self.sums = np.zeros((len(self.levels), TABLE_COLUMNS)) if sums is None else sums
+
+    @classmethod
+    def restored(cls, name: str, levels: Iterable[str], sums: FloatArray) -> FieldSummary:
+        """Return the summary with stored sums.
+
+        Raises
+        ------
+        CorruptFileError
+            If no rows could have these sums.
+        """
+        total, label, proba, proba_square, weight_square = sums.T[:5]
+        possible = (sums >= 0.0).all() and np.isfinite(sums).all()
+        bounded = [part <= total * (1.0 + 1e-9) for part in (label, proba, proba_square)]
+        has_weight = (weight_square > 0.0) == (total > 0.0)
+        if not (possible and np.all(bounded) and has_weight.all()):
+            raise corrupt(f"sums over the levels of {name!r} that rows could have")
+        return cls(name, levels, sums)
 
     def update(self, y_true: Any, y_proba: Any, field: Any, *, sample_weight: Any = None) -> None:
         """Add a batch: labels 0/1, probabilities and levels, each of shape (n,)."""

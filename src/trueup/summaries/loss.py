@@ -226,7 +226,7 @@ class LossSummary:
         self._totals = RowTotals.restored(header.get("totals"), arrays)
         self._state.restore({name: arrays[name] for name in state})
         self._fields = {
-            name: FieldSummary(name, levels, arrays[f"field_{i}"])
+            name: FieldSummary.restored(name, levels, arrays[f"field_{i}"])
             for i, (name, levels) in enumerate(fields.items())
         }
 
