@@ -292,7 +292,7 @@ def test_two_parents_of_seeds_are_told_apart_by_a_filter_in_the_message(store):
         parent = store.parent("deep")
         store.log("deep", {0: 0.4, 1: 0.5}, parent=parent)
     store.log("mlp", BASE)
-    with pytest.raises(InvalidInputError, match="and tags.mlflow.parentRunId = "):
+    with pytest.raises(InvalidInputError, match=r"and tags\.mlflow\.parentRunId = "):
         store.compare()
 
 
