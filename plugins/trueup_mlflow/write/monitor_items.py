@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,8 +20,10 @@ VERSION_OF_MODEL_TAG = "trueup.model_version"
 MODEL_TAG = "trueup.model"
 BATCH_TAG = "trueup.batch."
 CLAIM_PARAM = "trueup.claim."
+FAIL_ABOVE_TAG = "trueup.fail_above"
 
 ESTIMATED = "estimated_mse"
+UNLEARNED = "estimated_mse_unlearned"
 ONE_STEP = "estimated_mse_one_step"
 REALIZED = "realized_mse"
 ESTIMATION_ERROR = "estimation_error"
@@ -42,11 +45,21 @@ class BatchRecord:
     n : int
         Number of rows.
     estimate : dict
-        ``MSEEstimate.to_dict()`` without members that do not fit; None until it is logged.
+        ``MSEEstimate.to_dict()``, learned from the batches that were realized by then.
     moved : list of [str, float]
         Features whose mean moved most, in standard deviations of the reference.
+    logged : bool
+        Whether its metrics are in the store.
     realized : float or None
-        Mean squared error once labels have arrived.
+        Mean squared error of the labelled rows, once enough labels have arrived.
+    raw : dict
+        ``mse``, ``low`` and ``high`` before learning, and the error of the ``reference``.
+    outlook : dict
+        ``log_mean`` and ``log_sd`` that later batches are scored by.
+    labelled : int
+        Rows whose label has arrived.
+    corrections : tuple of float
+        Realized values that later labels replaced, the oldest first.
     """
 
     digest: str
@@ -57,11 +70,20 @@ class BatchRecord:
     moved: tuple[tuple[str, float], ...] = ()
     logged: bool = False
     realized: float | None = None
+    raw: Mapping[str, float] = field(default_factory=dict)
+    outlook: Mapping[str, float] = field(default_factory=dict)
+    labelled: int = 0
+    corrections: tuple[float, ...] = ()
 
     @property
     def time(self) -> str:
         """The batch's time as an ISO date."""
         return datetime.fromtimestamp(self.timestamp / 1000.0, UTC).isoformat(timespec="seconds")
+
+    @property
+    def day(self) -> str:
+        """The batch's day."""
+        return self.time[:10]
 
     @property
     def covered(self) -> bool | None:
@@ -74,6 +96,19 @@ class BatchRecord:
         """Return the record with other values."""
         return replace(self, **changes)
 
+    def decided_by(self, claim: Mapping[str, Any]) -> BatchRecord:
+        """Return the record with what the first process to claim the batch decided."""
+        logged = claim["metrics"]
+        names = {"mse": ESTIMATED, "low": f"{ESTIMATED}_low", "high": f"{ESTIMATED}_high"}
+        values = {name: logged[key] for name, key in names.items() if key in logged}
+        return replace(
+            self,
+            step=claim["step"],
+            timestamp=claim["timestamp"],
+            estimate={**self.estimate, **values},
+            outlook=claim.get("outlook", {}),
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
         return asdict(self)
@@ -82,13 +117,19 @@ class BatchRecord:
     def from_json(cls, values: dict[str, Any]) -> BatchRecord:
         """Return the record that ``to_json`` gave."""
         moved = tuple((str(name), float(shift)) for name, shift in values["moved"])
-        return cls(**{**values, "moved": moved})
+        corrections = tuple(values.get("corrections", ()))
+        return cls(**{**values, "moved": moved, "corrections": corrections})
+
+    def as_estimate(self) -> MSEEstimate:
+        """Return the estimate that was logged."""
+        return MSEEstimate(**{**self.estimate, "reasons": tuple(self.estimate["reasons"])})
 
 
-def estimate_metrics(estimate: MSEEstimate, one_step: float) -> dict[str, float]:
+def estimate_metrics(estimate: MSEEstimate, one_step: float, unlearned: float) -> dict[str, float]:
     """Return the metrics of one batch; values that are not finite are left out."""
     values = {
         ESTIMATED: estimate.mse,
+        UNLEARNED: unlearned,
         f"{ESTIMATED}_low": estimate.low,
         f"{ESTIMATED}_high": estimate.high,
         ONE_STEP: one_step,
@@ -121,7 +162,7 @@ def timestamp_of(at: str | datetime | None, digest: str) -> int:
     Raises
     ------
     InvalidInputError
-        If ``at`` is not an ISO date.
+        If ``at`` is not an ISO date, or lies before 1970.
     """
     try:
         moment = datetime.fromisoformat(at) if isinstance(at, str) else at
@@ -132,4 +173,9 @@ def timestamp_of(at: str | datetime | None, digest: str) -> int:
     moment = datetime.now(UTC) if moment is None else moment
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
+    if moment.timestamp() < 0.0:
+        raise InvalidInputError(
+            f"at must be 1970 or later, as MLflow keeps no earlier times; got {moment:%Y-%m-%d}. "
+            "Check the date."
+        )
     return int(moment.timestamp()) * 1000 + int(digest[:8], 16) % 1000

@@ -77,6 +77,7 @@ def test_a_batch_is_logged_once_to_the_run_and_to_the_model(store):
         "estimated_mse_low",
         "estimated_mse_high",
         "estimated_mse_one_step",
+        "estimated_mse_unlearned",
         "trusted",
         "support/domain_auc",
         "support/outside",
