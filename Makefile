@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test bench reproduce lint docs-check examples clean
+.PHONY: demo test bench reproduce lint docs docs-check examples clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -51,6 +51,11 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The site is built strictly: a broken link or a public name without a docstring ends it.
+docs: $(INSTALLED)
+	$(BIN)/python docs/site/draw_architecture.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 docs-check: $(INSTALLED)
 	$(BIN)/python -m pytest --quiet tests/docs

@@ -19,6 +19,7 @@ class _Entry(NamedTuple):
 
 
 COMMANDS = {
+    "apply": _Entry("apply", "Apply a saved calibrator to a file of predictions."),
     "backfill": _Entry("backfill", "Log the metrics of predictions stored in finished runs."),
     "calibrate": _Entry("calibrate", "Compare calibrators on a model's predictions, and fit one."),
     "compare": _Entry("compare", "Decide whether one pipeline beats another, over seeds."),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trueup.errors import TrueupWarning
+from trueup_cli.output import echo
 from trueup_cli.quiet import quiet_mlflow
 from trueup_cli.wording import in_options
 
@@ -55,7 +56,7 @@ def backfill(
         results = fill(
             run_ids, experiment_names=experiments, filter_string=filter_string, client=client
         )
-    click.echo(json.dumps([asdict(result) for result in results]) if as_json else _text(results))
+    echo(json.dumps([asdict(result) for result in results]) if as_json else _text(results))
 
 
 def _text(results: tuple[Backfilled, ...]) -> str:

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trueup.replace_file import replace_file_by
 from trueup_cli.failures import BadInput
 from trueup_cli.label_values import label_values
+from trueup_cli.output import echo
 from trueup_cli.wording import in_options
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
 
     from trueup.calibrators import Calibrator, CalibratorTable, GuardDecision
@@ -43,7 +47,9 @@ class _CalibratorName(click.Choice[str]):
 @click.option("--label", "labels", multiple=True, help="The two classes, the positive one last.")
 @click.option("--proba", required=True, help="Column of P(positive class).")
 @click.option("--field", "fields", multiple=True, help="Column of a field; may be given again.")
-@click.option("--time", "time", default=None, help="Column that orders the rows.")
+@click.option("--time", "time", default=None, help="Column that orders the rows; else chance does.")
+@click.option("--time-format", default=None, help='Of text that is not ISO 8601, as "%d.%m.%Y".')
+@click.option("--weight", default=None, help="Column of weights.")
 @click.option(
     "--calibrator",
     "calibrators",
@@ -54,7 +60,26 @@ class _CalibratorName(click.Choice[str]):
 @click.option(
     "--guard/--no-guard", default=True, show_default=True, help="Keep it only if it helps."
 )
+@click.option(
+    "--priority",
+    type=click.Choice(["field", "log_loss"]),
+    default="field",
+    show_default=True,
+    help="Whether a rising field error refuses what lowers the log loss.",
+)
+@click.option("--follow", is_flag=True, help="With --time: fit on the newest rows, if drift asks.")
 @click.option("--output", type=click.Path(path_type=Path), help="Folder for the fitted calibrator.")
+@click.option("--overwrite", is_flag=True, help="Replace the calibrator in the folder.")
+@click.option(
+    "--table",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="JSON or CSV file of the fitted numbers, for use without trueup.",
+)
+@click.option(
+    "--figure",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="PNG file of what each origin said.",
+)
 @click.option("--compare", is_flag=True, help="Compare on later rows, for the first field.")
 @click.option("--log", is_flag=True, help="With --compare: log the table to a new MLflow run.")
 @click.option("--tracking-uri", default=None, help="MLflow store; by default that of MLflow.")
@@ -65,23 +90,41 @@ def calibrate(file: Path, **options: Any) -> None:
     Exit code: 0 done, whether or not the guard keeps the calibrator; 2 bad input.
     """
     target, proba = (f"--{name} {options[name]!r}" for name in ("target", "proba"))
-    names = {"y": target, "y_true": target, "X": proba, "y_proba": proba, "times": "--time"}
+    names = {"y": target, "y_true": target, "X": proba, "y_proba": proba}
+    more = {"times": "--time", "sample_weight": "--weight"}
+    _check_options(options)
     try:
-        with in_options(names):
+        with in_options(names | more):
             frame = _read(file, options)
             (_compare if options["compare"] else _fit)(frame, options)
     except ImportError as error:
         raise BadInput(f"{error}. Run: pip install 'trueup[cli,sklearn,torch,mlflow]'") from error
 
 
+def _check_options(options: dict[str, Any]) -> None:
+    for needing, needed in (("follow", "time"), ("time_format", "time"), ("log", "compare")):
+        if options[needing] and not options[needed]:
+            option = f"--{needing.replace('_', '-')}"
+            raise BadInput(f"{option} must come with --{needed}; got none. Give both.")
+    if options["follow"] and not options["guard"]:
+        raise BadInput("--follow must come with the guard; got --no-guard. Leave one out.")
+    for saved in ("output", "table"):
+        if options["compare"] and options[saved] is not None:
+            raise BadInput(
+                f"--{saved} must be left out with --compare; got one. Fit the one you choose "
+                "without --compare."
+            )
+
+
 def _read(file: Path, options: dict[str, Any]) -> pd.DataFrame:
     import pandas as pd
 
     from trueup.read.labels import read_binary_labels
-    from trueup_cli.columns import read_columns
+    from trueup.read.tables import read_columns
 
-    wanted = [options["target"], options["proba"], *options["fields"], options["time"]]
-    frame = pd.DataFrame(read_columns([str(file)], filter(None, wanted)))
+    optional = [options["time"], options["weight"]]
+    wanted = [options["target"], options["proba"], *options["fields"], *filter(None, optional)]
+    frame = pd.DataFrame(read_columns([str(file)], wanted))
     raw = frame[options["target"]]
     labels = label_values(options["labels"], raw.to_numpy())
     return frame.assign(**{options["target"]: read_binary_labels(raw, labels).astype(int)})
@@ -96,18 +139,68 @@ def _fit(frame: pd.DataFrame, options: dict[str, Any]) -> None:
             f"--calibrator must be given once without --compare; got {len(others) + 1}. "
             "Add --compare, or choose one."
         )
+    _refuse_overwriting(options)
     calibrator = _calibrator(name, options["fields"])
-    more = {}
+    columns = {"fields": {name: frame[name] for name in options["fields"]}}
+    if options["weight"]:
+        columns["sample_weight"] = frame[options["weight"]]
     if options["guard"]:
-        calibrator = Guarded(calibrator)
-        more = {"times": frame[options["time"]]} if options["time"] else {}
-    fields = {name: frame[name] for name in options["fields"]}
-    calibrator.fit(frame[options["proba"]], frame[options["target"]], fields=fields, **more)
+        calibrator = Guarded(calibrator, priority=options["priority"], windows=_windows(options))
+        columns["times"] = _times(frame, options)
+    calibrator.fit(frame[options["proba"]], frame[options["target"]], **columns)
     decision = getattr(calibrator, "decision_", None)
-    click.echo(_report(decision, name))
+    echo(_report(decision, name))
+    _write(calibrator, decision, name, options)
+
+
+def _times(frame: pd.DataFrame, options: dict[str, Any]) -> Any:
+    from trueup.read.times import read_times
+
+    if options["time"] is None:
+        return None
+    return read_times(frame[options["time"]].to_numpy(), time_format=options["time_format"])
+
+
+def _windows(options: dict[str, Any]) -> tuple[float, ...]:
+    from trueup.calibrators import DRIFT_WINDOWS
+
+    return DRIFT_WINDOWS if options["follow"] else (1.0,)
+
+
+def _refuse_overwriting(options: dict[str, Any]) -> None:
+    output = options["output"]
+    if output is not None and (output / "calibrator.json").exists() and not options["overwrite"]:
+        raise BadInput(
+            f"--output must be a folder without a calibrator; got {str(output)!r}, which holds "
+            "one. Name another folder, or pass --overwrite."
+        )
+
+
+def _write(
+    calibrator: Calibrator, decision: GuardDecision | None, name: str, options: dict[str, Any]
+) -> None:
+    """Save what was asked for."""
     if options["output"] is not None:
         calibrator.save(options["output"])
-        click.echo(f"saved to {options['output']}{_effect(decision)}")
+        echo(f"saved to {options['output']}{_effect(decision)}")
+    if options["table"] is not None:
+        from trueup.calibrators import offset_table
+
+        offset_table(calibrator).write(options["table"])
+        echo(f"table written to {options['table']}{_effect(decision)}")
+    if options["figure"] is not None:
+        _draw({} if decision is None else {name: decision}, options["figure"])
+
+
+def _draw(decisions: Mapping[str, GuardDecision], path: Path) -> None:
+    from trueup_mlflow.write.guard_figure import guard_figure
+
+    by_time = {name: decision for name, decision in decisions.items() if decision.by_time}
+    if not by_time:
+        raise BadInput("--figure must come with --time and a guard; got no origins. Name the time.")
+    figure = guard_figure(by_time)
+    replace_file_by(path, lambda file: figure.savefig(file, dpi=120))
+    echo(f"figure written to {path}")
 
 
 def _calibrator(name: str, fields: tuple[str, ...]) -> Calibrator:
@@ -124,11 +217,22 @@ def _calibrator(name: str, fields: tuple[str, ...]) -> Calibrator:
 def _report(decision: GuardDecision | None, name: str) -> str:
     if decision is None:
         return f"{name}: fitted without a guard"
-    return (
-        f"{name}: {decision.reason}\n"
+    lines = [
+        f"{name}: {decision.reason}",
         f"log loss change {decision.log_loss_change:+.6f} on {decision.n_check} checked rows, "
-        f"fitted on {decision.n_fit}"
-    )
+        f"fitted on {decision.n_fit}",
+    ]
+    if decision.refused_by == "field error":
+        lines.append("--priority log_loss keeps it")
+    if not decision.by_time and decision.origins:
+        lines.append(
+            "the halves are random: name the column of time with --time to judge on later rows"
+        )
+    if decision.window < 1.0:
+        lines.append(f"fitted on the newest {decision.window:.3g} of the rows, to follow drift")
+    if decision.by_time:
+        lines.append(decision.to_markdown().rstrip())
+    return "\n".join(lines)
 
 
 def _effect(decision: GuardDecision | None) -> str:
@@ -143,15 +247,23 @@ def _compare(frame: pd.DataFrame, options: dict[str, Any]) -> None:
     if not options["fields"]:
         raise BadInput("--field must be given with --compare; got none. Name the sensitive field.")
     known = default_calibrators(options["fields"][0])
+    times = _times(frame, options)
     table = compare_calibrators(
         frame[options["target"]],
         frame[options["proba"]],
         {name: frame[name] for name in options["fields"]},
         field=options["fields"][0],
-        times=frame[options["time"]] if options["time"] else None,
+        times=times,
+        shuffle=times is None,
+        sample_weight=frame[options["weight"]] if options["weight"] else None,
+        guard=options["guard"],
+        priority=options["priority"],
+        windows=_windows(options),
         calibrators={name: known[name] for name in options["calibrators"] or known},
     )
-    click.echo(table.to_markdown(), nl=False)
+    echo(table.to_markdown(), nl=False)
+    if options["figure"] is not None:
+        _draw(table.decisions(), options["figure"])
     if options["log"]:
         _log(table, options)
 
@@ -167,4 +279,4 @@ def _log(table: CalibratorTable, options: dict[str, Any]) -> None:
         mlflow.set_experiment(options["experiment_name"])
     with mlflow.start_run(run_name="calibrators") as run:
         log_calibrators(table)
-    click.echo(f"logged to run {run.info.run_id}")
+    echo(f"logged to run {run.info.run_id}")

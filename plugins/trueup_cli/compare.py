@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from trueup_cli.compare_report import Decision, Outcome, as_json, as_text, markdown
 from trueup_cli.failures import BadInput
+from trueup_cli.output import echo
 from trueup_cli.wording import in_options
 
 if TYPE_CHECKING:
     from trueup.comparison import Comparison
-    from trueup_mlflow.compare.compare_runs import LoggedComparison
+    from trueup_mlflow.compare.seed_runs import RunReader
 
 Gate = Literal["better", "not-worse"]
-Outcome = Literal["passed", "failed", "inconclusive"]
-
 EXIT_CODES: dict[Outcome, int] = {"passed": 0, "failed": 1, "inconclusive": 3}
 
 
 @click.command("compare")
-@click.argument("candidate")
-@click.argument("baseline")
-@click.option("--metric", required=True, help="Key of the metric, e.g. calibrated_val_log_loss.")
+@click.argument("pipelines", nargs=-1, required=True, metavar="CANDIDATE... BASELINE")
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    required=True,
+    help="Key of the metric, e.g. calibrated_val_log_loss; may be given again. `both` stands for "
+    "the vanilla and the calibrated one.",
+)
 @click.option(
     "--gate",
     type=click.Choice(["better", "not-worse"]),
@@ -53,22 +59,51 @@ EXIT_CODES: dict[Outcome, int] = {"passed": 0, "failed": 1, "inconclusive": 3}
 @click.option("--allow-mismatch", is_flag=True, help="Compare although fingerprints differ.")
 @click.option("--candidate-name", default="candidate", help="How the sentence calls it.")
 @click.option("--baseline-name", default="baseline", help="How the sentence calls it.")
+@click.option("--names", default=None, help="How all are called, in order: 'DeepFM,Wide,MLP'.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--markdown", is_flag=True, help="Print a comment for a pull request.")
 @click.pass_context
 def compare(context: click.Context, /, **options: Any) -> None:
     """Decide whether the runs of CANDIDATE beat those of BASELINE.
 
-    Both are MLflow filter strings, such as "params.model = 'DeepFM'"; they match the runs, or the
-    parents of the seeds. The decision is logged to a run of its own.
+    All are MLflow filter strings, such as "params.model = 'DeepFM'"; they match the runs, or the
+    parents of the seeds. Each decision is logged to a run of its own. With several candidates, all
+    intervals are widened for choosing the best of them, and the gate asks whether the best passes.
+    With several metrics, the gate asks for all of them.
 
     Exit code: 0 the gate is passed, 1 it failed, 2 bad input, 3 inconclusive: train more seeds.
     """
-    logged = _logged_comparison(options)
-    outcome = gate_outcome(logged.comparison, options["gate"])
-    names = options["candidate_name"], options["baseline_name"]
-    gate = f"gate {options['gate']}: {outcome}"
-    click.echo(_json(logged, names, outcome) if options["as_json"] else _text(logged, names, gate))
+    names = _names(options)
+    if options["as_json"] and options["markdown"]:
+        raise BadInput("--markdown must be left out with --json; got both. Choose one.")
+    decisions = _decisions(names, options)
+    outcome = _outcome(decisions)
+    write = markdown if options["markdown"] else as_json if options["as_json"] else as_text
+    echo(write(decisions, f"gate {options['gate']}", outcome))
     context.exit(EXIT_CODES[outcome])
+
+
+def _names(options: dict[str, Any]) -> list[str]:
+    """Return how the candidates and, last, the baseline are called."""
+    pipelines = options["pipelines"]
+    if len(pipelines) < 2:
+        raise BadInput(
+            f"CANDIDATE and BASELINE must both be given; got {len(pipelines)}. Name the last one."
+        )
+    n_candidates = len(pipelines) - 1
+    if options["names"] is not None:
+        names = [name.strip() for name in options["names"].split(",")]
+    elif n_candidates == 1:
+        names = [options["candidate_name"], options["baseline_name"]]
+    else:
+        numbered = [f"{options['candidate_name']} {k + 1}" for k in range(n_candidates)]
+        names = [*numbered, options["baseline_name"]]
+    if len(names) != len(pipelines) or len(set(names)) != len(names) or not all(names):
+        raise BadInput(
+            f"--names must hold {len(pipelines)} different names, one per pipeline; got {names}. "
+            "Separate them by commas."
+        )
+    return names
 
 
 def gate_outcome(comparison: Comparison, gate: Gate) -> Outcome:
@@ -91,53 +126,88 @@ def gate_outcome(comparison: Comparison, gate: Gate) -> Outcome:
     return "failed" if best > bound else "inconclusive"
 
 
-def _logged_comparison(options: dict[str, Any]) -> LoggedComparison:
+def _outcome(decisions: Sequence[Decision]) -> Outcome:
+    """Return that of the best candidate: each candidate has to pass on every metric."""
+    by_candidate: dict[str, list[Outcome]] = {}
+    for decision in decisions:
+        by_candidate.setdefault(decision.candidate, []).append(decision.outcome)
+    joined = [_all_of(outcomes) for outcomes in by_candidate.values()]
+    return next((o for o in ("passed", "inconclusive") if o in joined), "failed")
+
+
+def _all_of(outcomes: Sequence[Outcome]) -> Outcome:
+    if "failed" in outcomes:
+        return "failed"
+    return "inconclusive" if "inconclusive" in outcomes else "passed"
+
+
+def _decisions(names: Sequence[str], options: dict[str, Any]) -> list[Decision]:
     try:
-        from mlflow import MlflowClient
+        from mlflow import MlflowClient, get_tracking_uri
         from mlflow.exceptions import MlflowException
 
+        from trueup.decide.best_of import corrected_level
+        from trueup.decide.checks import check_level
         from trueup_mlflow.compare.compare_runs import ComparisonOptions, compare_and_log
         from trueup_mlflow.compare.seed_runs import RunReader, experiment_ids
     except ModuleNotFoundError as error:
         raise BadInput(f"{error}. Run: pip install 'trueup[mlflow]'") from error
 
+    *candidates, baseline = options["pipelines"]
     how = ComparisonOptions(
         paired={"auto": "auto", "yes": True, "no": False}[options["paired"]],  # type: ignore[arg-type]
+        confidence_level=corrected_level(options["confidence_level"], len(candidates)),
         **{name: options[name] for name in _PASSED_ON},
     )
     try:
         with in_options():
+            check_level("confidence_level", options["confidence_level"])
             client = MlflowClient(options["tracking_uri"])
             ids = experiment_ids(client, options["experiment_names"] or None)
             reader = RunReader(client, ids, options["seed_key"])
-            arms = options["candidate"], options["baseline"]
-            return compare_and_log(*arms, options["metric"], reader, how)
+            metrics = _metrics(options["metrics"], reader, options["pipelines"])
+            found = [
+                (name, metric, compare_and_log(candidate, baseline, metric, reader, how))
+                for name, candidate in zip(names, candidates, strict=False)
+                for metric in metrics
+            ]
     except MlflowException as error:
         raise BadInput(str(error)) from error
+    return [
+        Decision(
+            name,
+            names[-1],
+            metric,
+            logged,
+            gate_outcome(logged.comparison, options["gate"]),
+            _figure(options["tracking_uri"] or get_tracking_uri(), logged.run_id),
+        )
+        for name, metric, logged in found
+    ]
 
 
-_PASSED_ON = (
-    "min_effect",
-    "confidence_level",
-    "greater_is_better",
-    "allow_failed",
-    "allow_mismatch",
-)
+def _figure(tracking_uri: str, run_id: str) -> str:
+    """Return a link to the figure where a server serves it, else where it lies."""
+    path = "trueup/comparison.png"
+    if not tracking_uri.startswith(("http://", "https://")):
+        return f"`runs:/{run_id}/{path}`"
+    return f"[figure]({tracking_uri.rstrip('/')}/get-artifact?path={path}&run_uuid={run_id})"
 
 
-def _text(logged: LoggedComparison, names: tuple[str, str], gate: str) -> str:
-    sentence = logged.comparison.sentence(*names)
-    lines = [sentence, logged.note, gate, f"logged to run {logged.run_id}"]
-    return "\n".join(line for line in lines if line)
+def _metrics(asked: Sequence[str], reader: RunReader, pipelines: Sequence[str]) -> list[str]:
+    """Return the metrics, `both` replaced by the one vanilla metric that has a calibrated one."""
+    if "both" not in asked:
+        return [*dict.fromkeys(asked)]
+    runs = [run for filter_string in pipelines for run in reader.read("pipeline", filter_string)]
+    keys = {key for run in runs for key in run.metrics}
+    pairs = sorted(key for key in keys if f"calibrated_{key}" in keys)
+    if len(pairs) != 1:
+        raise BadInput(
+            f"--metric both must find one metric with a calibrated one; got {pairs}. Name the "
+            "vanilla and the calibrated metric instead."
+        )
+    (key,) = pairs
+    return [*dict.fromkeys([*(m for m in asked if m != "both"), key, f"calibrated_{key}"])]
 
 
-def _json(logged: LoggedComparison, names: tuple[str, str], outcome: Outcome) -> str:
-    comparison = logged.comparison
-    content = {
-        **comparison.to_dict(),
-        "gate": outcome,
-        "sentence": comparison.sentence(*names),
-        "note": logged.note,
-        "run_id": logged.run_id,
-    }
-    return json.dumps(content, indent=2, allow_nan=False)
+_PASSED_ON = ("min_effect", "greater_is_better", "allow_failed", "allow_mismatch")

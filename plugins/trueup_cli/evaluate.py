@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import click
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 import trueup
-from trueup import Evaluation, FieldCalibration
-from trueup.evaluation.files import evaluate_files, resolve
+from trueup import Evaluation
+from trueup.evaluation.files import evaluate_files
 from trueup.losses import LOSSES
-from trueup.split_text import parse_split
+from trueup.read.csv_files import Dialect, Role
+from trueup.read.files import resolve
+from trueup.read.id_types import ID_TYPES
+from trueup.read.tables import read_columns
+from trueup.read.times import read_times
+from trueup.splits.text import parse_split
 from trueup.summaries import summary_type
-from trueup_cli.columns import read_columns
 from trueup_cli.failures import BadInput
 from trueup_cli.label_values import label_values
+from trueup_cli.output import echo
 from trueup_cli.wording import in_options
 from trueup_mlflow.write.items import LogItems, calibrated_key, evaluation_items, field_key
 
@@ -44,8 +50,12 @@ _PREDICTIONS = ("proba", "logit", "pred")
 @click.option("--label", "labels", multiple=True, help="Classes in order; the positive one last.")
 @click.option("--row-id", help="Column that identifies the rows; the position by default.")
 @click.option("--time", "times", help="Column of times, for Rolling.")
+@click.option("--time-format", help="Format of times that are not ISO 8601, such as %d.%m.%Y.")
 @click.option("--weight", "sample_weight", help="Column of weights.")
 @click.option("--field", "fields", multiple=True, help="Column over whose levels to look as well.")
+@click.option("--sep", help="What separates the cells of CSV files; recognised by default.")
+@click.option("--decimal", help="Decimal point of CSV files; recognised by default.")
+@click.option("--id-type", type=click.Choice(ID_TYPES), help="What ids are, where files differ.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--log-to-mlflow", "run_id", metavar="RUN_ID", help="Log the result to this run.")
 @click.option(
@@ -64,8 +74,8 @@ def evaluate(files: tuple[str, ...], **options: Any) -> None:
 
     They are read in batches, so they may be larger than memory, except with --label, --time or
     several classes: these read the named columns as a whole. So does --field for files of up to
-    100 MB together; the fields of larger ones are summed up in batches, without the floor of the
-    relative error, the tested levels and numbers with a fraction.
+    100 MB together; the fields of larger ones are summed up in batches, which takes whole numbers
+    and categories, no numbers with a fraction.
 
     Exit code: 0 fine, 2 bad input.
 
@@ -76,9 +86,7 @@ def evaluate(files: tuple[str, ...], **options: Any) -> None:
     with in_options(_written(options)):
         evaluation = _evaluation(files, options)
     items = evaluation_items(evaluation, prefix=options["prefix"])
-    click.echo(
-        _json(evaluation) if options["as_json"] else _text(evaluation, items, options["prefix"])
-    )
+    echo(_json(evaluation) if options["as_json"] else _text(evaluation, items, options["prefix"]))
     if options["run_id"] or options["experiment"]:
         _log(evaluation, items, options)
 
@@ -113,7 +121,7 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
     summed_up = summary_type(options["loss"]) is not None and split.n_groups is not None
     if by_rows or not summed_up or len(predictions) > 1:
         return trueup.evaluate(**_arguments(files, options))
-    with tqdm(desc="evaluate", unit="row", unit_scale=True, disable=None) as bar:
+    with _progress(files) as bar:
         return evaluate_files(
             files,
             y_true=options["target"],
@@ -124,8 +132,20 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
             row_id=options["row_id"],
             sample_weight=options["sample_weight"],
             fields=options["fields"],
-            on_batch=bar.update,
+            on_batch=None if bar is None else bar.update,
+            sep=options["sep"],
+            decimal=options["decimal"],
+            id_type=options["id_type"],
         )
+
+
+def _progress(files: Sequence[str]) -> AbstractContextManager[Any]:
+    """Return a progress bar where somebody looks and waits, else a context of None."""
+    if not (sys.stderr.isatty() and _are_large(files)):
+        return nullcontext()
+    from tqdm import tqdm
+
+    return tqdm(desc="evaluate", unit="row", unit_scale=True)
 
 
 def _are_large(files: Sequence[str]) -> bool:
@@ -137,8 +157,14 @@ def _arguments(files: Sequence[str], options: Mapping[str, Any]) -> dict[str, An
     single = {name: options[name] for name in ("row_id", "times", "sample_weight")}
     wanted = {name: column for name, column in single.items() if column is not None}
     columns = read_columns(
-        files, [options["target"], *predictions, *wanted.values(), *options["fields"]]
+        files,
+        _roles(options, predictions),
+        dialect=Dialect(options["sep"], options["decimal"]),
+        id_type=options["id_type"],
     )
+    if options["times"] is not None:
+        times = columns[options["times"]]
+        columns[options["times"]] = read_times(times, time_format=options["time_format"])
     y_true = columns[options["target"]]
     return {
         "y_true": y_true,
@@ -149,6 +175,20 @@ def _arguments(files: Sequence[str], options: Mapping[str, Any]) -> dict[str, An
         **{name: columns[column] for name, column in wanted.items()},
         "fields": {name: columns[name] for name in options["fields"]} or None,
     }
+
+
+def _roles(options: Mapping[str, Any], predictions: Sequence[str]) -> dict[str, Role]:
+    """Return what each column is read for."""
+    of_numbers = options["loss"] in ("mean_squared_error", "poisson_deviance")
+    given: list[tuple[str | None, Role]] = [
+        *((name, "level") for name in options["fields"]),
+        (options["times"], "any"),
+        (options["target"], "number" if of_numbers else "label"),
+        *((name, "number") for name in predictions),
+        (options["sample_weight"], "number"),
+        (options["row_id"], "id"),
+    ]
+    return {name: role for name, role in given if name is not None}
 
 
 def _prediction_columns(options: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
@@ -202,14 +242,10 @@ def _rows(evaluation: Evaluation, items: LogItems) -> dict[str, float]:
 
 def _floors(evaluation: Evaluation, prefix: str) -> dict[str, float]:
     """Return what a perfect model would score, by the key of the error of each field."""
-    floors = {
-        field_key("ece", name, prefix): measured.floor
+    return {
+        field_key(kind, name, prefix): floor
         for name, measured in evaluation.fields.items()
-    }
-    return floors | {
-        field_key("rce", name, prefix): measured.rce_floor
-        for name, measured in evaluation.fields.items()
-        if isinstance(measured, FieldCalibration)
+        for kind, floor in (("ece", measured.floor), ("rce", measured.rce_floor))
     }
 
 
@@ -230,7 +266,7 @@ def _log(evaluation: Evaluation, items: LogItems, options: Mapping[str, Any]) ->
         client.set_terminated(run_id, "FINISHED" if written else "FAILED")
     if not written:
         raise BadInput(f"the result could not be logged to run {run_id}.")
-    click.echo(f"logged to run {run_id}", err=True)
+    echo(f"logged to run {run_id}", err=True)
 
 
 def _new_run(client: Any, experiment: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from trueup.errors import TrueupError, TrueupWarning
-from trueup.redact import without_credentials
+from trueup_cli.output import echo, shown
 
 _EXTRA_OF = {
     "joblib": "sklearn",
@@ -53,12 +53,15 @@ def one_line_failures() -> Iterator[None]:
                 raise
             command = f"pip install 'trueup[{_EXTRA_OF[package]}]'"
             raise BadInput(f"{package} is not installed. Run: {command}") from missing
+        except click.ClickException as failure:
+            failure.message = shown(failure.message)  # type: ignore[misc]  # there is no other way
+            raise
         except BrokenPipeError:
             raise
         except Exception as failure:
             if not _is_expected(failure):
                 raise
-            raise BadInput(without_credentials(" ".join(str(failure).split()))) from failure
+            raise BadInput(shown(" ".join(str(failure).split()))) from failure
 
 
 def _is_expected(failure: Exception) -> bool:
@@ -70,7 +73,7 @@ def _is_expected(failure: Exception) -> bool:
 def _shown_in_one_line(show: Callable[..., None]) -> Callable[..., None]:
     def showwarning(message: Warning | str, category: type[Warning], *where: Any) -> None:
         if issubclass(category, TrueupWarning):
-            click.echo(f"warning: {message}", err=True)
+            echo(f"warning: {message}", err=True)
         else:
             show(message, category, *where)
 

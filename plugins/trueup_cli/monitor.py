@@ -11,6 +11,7 @@ import click
 from trueup_cli.failures import BadInput
 from trueup_cli.monitor_command import ABOVE, FINE, MODEL, NOT_TRUSTED, monitored, sentence
 from trueup_cli.monitor_gates import status, watch
+from trueup_cli.output import echo
 
 
 def _names(
@@ -57,11 +58,11 @@ def init(model_uri: str, reference: str, all_missing: bool, **options: Any) -> N
         name = model_uri.removeprefix("models:/").split("/")[0]
         made = init_missing(name, reference, **options)
         for uri in made:
-            click.echo(uri)
+            echo(uri)
         if not made:
-            click.echo(f"every version of {name} has a check", err=True)
+            echo(f"every version of {name} has a check", err=True)
     else:
-        click.echo(monitoring.init(model_uri, reference, **options))
+        echo(monitoring.init(model_uri, reference, **options))
 
 
 @monitor.command("run")
@@ -89,13 +90,11 @@ def run(model_uri: str, batch: str, as_json: bool, **how: Any) -> None:
     """
     found = _estimates(model_uri, batch, **how)
     if not as_json:
-        click.echo(
-            "estimated mean squared error (Brier score of two classes), 90% interval", err=True
-        )
+        echo("estimated mean squared error (Brier score of two classes), 90% interval", err=True)
     for name, estimate in found:
         values = estimate.to_dict()
         line = json.dumps({"period": name, **values}) if as_json else sentence(values)
-        click.echo(line if as_json or not name else f"{name} {line}")
+        echo(line if as_json or not name else f"{name} {line}")
     if not all(estimate.trusted for _, estimate in found):
         raise click.exceptions.Exit(NOT_TRUSTED)
 
@@ -140,17 +139,17 @@ def compare(champion: str, challenger: str, batch: str, at: str | None, as_json:
 
     found = monitoring.compare(champion, challenger, batch, at=at)
     if as_json:
-        click.echo(json.dumps(found.to_dict(), allow_nan=False))
+        echo(json.dumps(found.to_dict(), allow_nan=False))
     else:
         for name in ("champion", "challenger"):
-            click.echo(f"{name} {sentence(getattr(found, name).to_dict())}")
+            echo(f"{name} {sentence(getattr(found, name).to_dict())}")
         if found.series is not None:
             series = found.series
-            click.echo(
+            echo(
                 f"challenger - champion over {series.n_pairs} batches ({found.basis}): "
                 f"{series.difference:+.3g} [{series.low:+.3g}, {series.high:+.3g}]"
             )
-        click.echo(f"{found.verdict}{': ' * bool(found.reason)}{found.reason}")
+        echo(f"{found.verdict}{': ' * bool(found.reason)}{found.reason}")
     codes = {"challenger": FINE, "champion": ABOVE, "inconclusive": NOT_TRUSTED}
     raise click.exceptions.Exit(codes[found.verdict])
 
@@ -174,11 +173,11 @@ def realize(model_uri: str, labels: str, min_labelled: float) -> None:
     from trueup_mlflow import monitor as monitoring
 
     found = monitoring.realize(model_uri, labels, min_labelled=min_labelled)
-    click.echo(
+    echo(
         f"{found.matched} ids matched, {found.unknown} are of no batch, {found.missing} rows have "
         f"no label; {found.waiting} batches wait for more labels"
     )
-    click.echo(
+    echo(
         f"{found.inside} of {found.n} realized batches lie in their 90% interval "
         f"(95% interval {found.low:.0%} to {found.high:.0%} if batches were independent)"
     )
@@ -193,7 +192,7 @@ def report(model_uri: str, out: Path, thresholds: tuple[float, ...]) -> None:
     """Write one HTML page that needs no network."""
     from trueup_mlflow import monitor as monitoring
 
-    click.echo(str(monitoring.report(model_uri, out, thresholds=thresholds)))
+    echo(str(monitoring.report(model_uri, out, thresholds=thresholds)))
 
 
 monitor.add_command(status)

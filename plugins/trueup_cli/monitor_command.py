@@ -34,8 +34,14 @@ def monitored(command: Callable[..., None]) -> Callable[..., None]:
 
 def sentence(estimate: dict[str, Any]) -> str:
     """Return an estimate with its interval, and what is to be said of it."""
-    numbers = f"{estimate['mse']:.4g} [{estimate['low']:.4g}, {estimate['high']:.4g}]"
+    mse, low, high = (_short(estimate[name]) for name in ("mse", "low", "high"))
+    numbers = f"{mse} [{low}, {high}]"
     if not estimate["reasons"]:
         return numbers
     title = "note" if estimate["trusted"] else "NOT TO BE TRUSTED"
     return f"{numbers} {title}: {'; '.join(estimate['reasons'])}"
+
+
+def _short(value: Any) -> str:
+    """Return a number with four digits; None is what was no finite number."""
+    return f"{value:.4g}" if isinstance(value, (int, float)) else "none"

@@ -12,6 +12,7 @@ import click
 from trueup.errors import TrueupError
 from trueup_cli.failures import BadInput
 from trueup_cli.monitor_command import ABOVE, FINE, MODEL, NOT_TRUSTED, monitored, sentence
+from trueup_cli.output import echo
 
 _BAD_INPUT = 2
 _CODES = {"fine": FINE, "above": ABOVE, "stale": ABOVE, "not trusted": NOT_TRUSTED}
@@ -40,15 +41,15 @@ def status(
 
     gates = monitoring.status(model_uris, fail_above=fail_above, stale_after=stale_after)
     if not gates and not as_json:
-        click.echo("no monitored model has a batch yet: see trueup monitor init and run")
+        echo("no monitored model has a batch yet: see trueup monitor init and run")
     for gate in gates:
         if as_json:
-            click.echo(json.dumps(gate.to_dict(), allow_nan=False))
+            echo(json.dumps(gate.to_dict(), allow_nan=False))
             continue
         note = f" {gate.note}" if gate.note else ""
         apart = "" if gate.counts else " (no alias: does not count)"
         estimate = sentence(gate.batch.estimate)
-        click.echo(f"{gate.uri} {gate.batch.time} {estimate}{note}{apart}")
+        echo(f"{gate.uri} {gate.batch.time} {estimate}{note}{apart}")
     raise click.exceptions.Exit(_worst({_CODES[gate.code] for gate in gates if gate.counts}))
 
 
@@ -87,10 +88,10 @@ def watch(
         for path, outcome in files:
             if isinstance(outcome, TrueupError):
                 codes.add(_BAD_INPUT)
-                click.echo(f"{_shown(path)} {outcome}")
+                echo(f"{path.name} {outcome}")
                 continue
             codes.add(FINE if outcome.trusted else NOT_TRUSTED)
-            click.echo(f"{_shown(path)} {sentence(outcome.to_dict())}")
+            echo(f"{path.name} {sentence(outcome.to_dict())}")
             if exporter is not None:
                 exporter.show(outcome)
     if FINE in codes or NOT_TRUSTED in codes:
@@ -122,11 +123,6 @@ def _gate(model_uri: str) -> set[int]:
 
 def _worst(codes: set[int]) -> int:
     return next((code for code in _BY_WEIGHT if code in codes), FINE)
-
-
-def _shown(path: Path) -> str:
-    """Return the name of a file on one line, control characters as such."""
-    return path.name if path.name.isprintable() else ascii(path.name)
 
 
 def _exporter(stack: contextlib.ExitStack, model_uri: str, port: int | None) -> Any:

@@ -10,9 +10,10 @@ import click
 
 from trueup_cli.failures import BadInput, one_line_failures
 from trueup_cli.interrupts import exit_code, interruptible
+from trueup_cli.output import echo
 
 if TYPE_CHECKING:
-    from trueup_cli.tune_run import TunePlan
+    from trueup_cli.tune_plan import TunePlan
 
 _FIGURES = (".png", ".svg", ".pdf")
 
@@ -140,13 +141,13 @@ def report(storage: str, study_name: str, as_json: bool, plot: Path | None) -> N
         from trueup_optuna import report_study
 
         found = report_study(load_study(storage, study_name))
-        click.echo(json.dumps(report_json(found), indent=2) if as_json else report_text(found))
+        echo(json.dumps(report_json(found), indent=2) if as_json else report_text(found))
         if plot is not None:
             save_figure(found, plot)
 
 
 def _plan(options: dict[str, Any]) -> TunePlan:
-    from trueup_cli.tune_run import TunePlan
+    from trueup_cli.tune_plan import TunePlan
 
     options["finals"] = _finals_budget(options)
     return TunePlan(**options)
@@ -193,10 +194,10 @@ def _conclude(plan: TunePlan, experiment_name: str | None, tracking_uri: str | N
 
     study = load_study(plan.storage, plan.study_name)
     found, confirmed = report_study(study), None
-    click.echo(report_text(found))
+    echo(report_text(found))
     if plan.confirm:
         confirmed = confirm(study, plan_train(plan), n_seeds=plan.confirm)
-        click.echo(confirmation_text(confirmed))
+        echo(confirmation_text(confirmed))
     if experiment_name is not None:
         from mlflow.tracking import MlflowClient
 
@@ -206,4 +207,4 @@ def _conclude(plan: TunePlan, experiment_name: str | None, tracking_uri: str | N
         run_id = log_study(
             found, confirmation=confirmed, experiment_name=experiment_name, client=client
         )
-        click.echo(f"logged to MLflow run {run_id}")
+        echo(f"logged to MLflow run {run_id}")

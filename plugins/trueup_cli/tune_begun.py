@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
 import optuna
 from optuna.trial import TrialState
 
 from trueup.errors import StateMismatchError
+from trueup_cli.output import echo
+from trueup_cli.tune_plan import TunePlan
 from trueup_optuna.study_state import METRIC, RULE, SEEDS
 from trueup_optuna.trial_state import seed_records
-
-if TYPE_CHECKING:
-    from trueup_cli.tune_run import TunePlan
 
 
 def check_begun(study: optuna.Study, plan: TunePlan) -> None:
@@ -71,13 +69,13 @@ def kept_with_results(study: optuna.Study, *, new: bool) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
-        click.echo("Interrupted; the study is kept. Go on with --resume.", err=True)
+        echo("Interrupted; the study is kept. Go on with --resume.", err=True)
         raise
     except Exception:
         if new and _is_empty(study):
             optuna.delete_study(study_name=study.study_name, storage=study._storage)
         else:
-            click.echo("The study is kept. Mend the error and go on with --resume.", err=True)
+            echo("The study is kept. Mend the error and go on with --resume.", err=True)
         raise
 
 

@@ -14,7 +14,8 @@ from scipy.stats import norm
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from trueup_optuna import BestConfig, Confirmation, StudyReport
+    from trueup.replace_file import replace_file_by
+from trueup_optuna import BestConfig, Confirmation, StudyReport
 
 _SHOWN = 15
 
@@ -133,7 +134,7 @@ def save_figure(report: StudyReport, path: Path) -> None:
     figure = Figure(figsize=(5.5 * len(panels), 4), layout="constrained")
     for axes, draw in zip(figure.subplots(1, len(panels)), panels, strict=True):
         draw(axes, report)
-    figure.savefig(path)
+    replace_file_by(path, figure.savefig)
 
 
 def _draw_seeds(axes: Axes, report: StudyReport) -> None:

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from threading import Event, Thread
 from typing import Any, Literal
@@ -17,9 +16,9 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import TrialState
 from tqdm import tqdm
 
-from trueup.decide.race import Variance
 from trueup.errors import InvalidInputError
 from trueup_cli.tune_begun import check_begun
+from trueup_cli.tune_plan import TunePlan
 from trueup_cli.tune_space import load_space, load_train, with_space
 from trueup_cli.tune_storage import load_study, open_storage
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals, recover_stale
@@ -37,34 +36,6 @@ SAMPLERS: dict[str, Callable[..., optuna.samplers.BaseSampler]] = {
     "nsga2": optuna.samplers.NSGAIISampler,
 }
 _FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
-
-
-@dataclass(frozen=True)
-class TunePlan:
-    """Everything that a worker needs to know; it travels to the workers as JSON."""
-
-    target: str
-    space: str | None
-    storage: str
-    study_name: str
-    trials: int = 60
-    seeds: int = 20
-    confirm: int = 5
-    n_base: int = 2
-    loss: str = "log_loss"
-    direction: Literal["minimize", "maximize"] = "minimize"
-    sampler: str = "tpe"
-    sampler_seed: int | None = None
-    variance: Variance = "moderated"
-    alpha: float = 0.05
-    epsilon: float = 0.0
-    finals: int | None = None
-    grace: float = 120.0
-
-    @property
-    def heartbeat(self) -> float:
-        """Seconds between two signs of life."""
-        return self.grace / 4.0
 
 
 def prepare_study(plan: TunePlan, *, resume: bool) -> optuna.Study:

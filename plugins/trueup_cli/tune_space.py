@@ -130,7 +130,7 @@ def _check_distribution(name: str, parameter: dict[str, Any]) -> None:
     arguments = {key: value for key, value in parameter.items() if key != "type"}
     try:
         _DISTRIBUTIONS[parameter["type"]](**arguments)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise InvalidInputError(
             f"parameter {name!r} must be a distribution that Optuna takes; got {parameter!r}. "
             f"Correct the space file: {error}"

@@ -24,7 +24,8 @@ from trueup_cli.interrupts import exit_code, interruptible
 from trueup_optuna.signals import hold_signals
 
 if TYPE_CHECKING:
-    from trueup_cli.tune_run import Stage, TunePlan
+    from trueup_cli.tune_plan import TunePlan
+    from trueup_cli.tune_run import Stage
 
 PATIENCE = 10.0
 """Seconds that interrupted workers have to mark their trials before they are killed."""
@@ -88,7 +89,8 @@ def main(content: str) -> int:
 def _work(work: dict[str, Any]) -> None:
     import optuna  # here, where an interrupt is heard: it takes seconds
 
-    from trueup_cli.tune_run import TunePlan, run_stage
+    from trueup_cli.tune_plan import TunePlan
+    from trueup_cli.tune_run import run_stage
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     run_stage(TunePlan(**work["plan"]), work["stage"], work["worker"], _parent_gone())

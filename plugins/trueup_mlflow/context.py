@@ -17,19 +17,21 @@ from mlflow.tracking.context.abstract_context import RunContextProvider
 
 AUTOLOG_VARIABLE = "TRUEUP_AUTOLOG"
 SEED_VARIABLE = "TRUEUP_SEED"
+_ON = ("1", "true", "yes", "on")
+_OFF = ("", "0", "false", "no", "off")
 
 
 class TrueupRunContext(RunContextProvider):
     """Turns autologging on as MLflow is imported, where the environment asks for it.
 
-    With ``TRUEUP_AUTOLOG=1`` it does what :func:`trueup_mlflow.autolog` does. With ``TRUEUP_SEED``
-    set as well it seeds the global generators of ``random``, numpy and torch, each as soon as it is
-    imported: the one place of trueup that touches global generators. A generator that the code
-    makes itself, such as ``numpy.random.default_rng()``, is not reached.
+    With ``TRUEUP_AUTOLOG`` set to 1, true, yes or on it does what :func:`trueup_mlflow.autolog`
+    does. With ``TRUEUP_SEED`` set as well it seeds the global generators of ``random``, numpy and
+    torch, each as soon as it is imported: the one place of trueup that touches global generators. A
+    generator that the code makes itself, such as ``numpy.random.default_rng()``, is not reached.
     """
 
     def __init__(self) -> None:
-        if is_switched_on():
+        if _attempt(is_switched_on):
             _attempt(_seed_generators)
             _attempt(_start_autologging)
 
@@ -43,8 +45,14 @@ class TrueupRunContext(RunContextProvider):
 
 
 def is_switched_on() -> bool:
-    """Return whether the environment asks for autologging."""
-    return os.environ.get(AUTOLOG_VARIABLE) == "1"
+    """Return whether the environment asks for autologging; warn of a value that says neither."""
+    value = os.environ.get(AUTOLOG_VARIABLE, "").strip().lower()
+    if value not in (*_ON, *_OFF):
+        _warn(
+            f"{AUTOLOG_VARIABLE} must be one of {', '.join(_ON)} to switch trueup on; "
+            f"got {os.environ[AUTOLOG_VARIABLE]!r}. trueup is off."
+        )
+    return value in _ON
 
 
 def _start_autologging() -> None:
@@ -72,11 +80,12 @@ def _when_imported(name: str, seed: Callable[[ModuleType], object]) -> None:
     register_post_import_hook(seed_module, name)
 
 
-def _attempt(action: Callable[[], object]) -> None:
+def _attempt(action: Callable[[], object]) -> object:
     try:
-        action()
+        return action()
     except Exception as failure:  # whatever it is, it must not end `import mlflow`
         _warn(f"trueup is off: {type(failure).__name__}: {failure}")
+        return None
 
 
 def _warn(message: str) -> None:

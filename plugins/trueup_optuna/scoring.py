@@ -154,14 +154,14 @@ def _finite(predictions: Any) -> bool:
     """Say whether predictions are finite; what isn't numeric is left to ``evaluate``."""
     try:
         return bool(np.isfinite(np.asarray(predictions, dtype=np.float64)).all())
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return True
 
 
 def _number(result: Any) -> float:
     try:
         return float(result)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise InvalidInputError(
             "the result of train must be (y_true, y_pred), an Evaluation or a number; "
             f"got {type(result).__name__}. Return one of the three."

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from trueup.errors import InvalidInputError
 from trueup.read.arrow import array_of_column, levels_of_column
+from trueup.read.names import require_columns
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, HoldOut, Split
 from trueup.summaries import from_bytes, summary_of
@@ -103,12 +104,7 @@ def evaluate(
 
 
 def _require(df: DataFrame, names: Sequence[str]) -> list[str]:
-    for name in names:
-        if name not in df.columns:
-            raise InvalidInputError(
-                f"column {name!r} must be in the data frame; got {', '.join(df.columns)}. "
-                "Check the spelling."
-            )
+    require_columns(names, df.columns, "the data frame")
     return list(dict.fromkeys(names))
 
 

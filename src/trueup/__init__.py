@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     )
     from trueup.evaluation.evaluate import evaluate as evaluate
     from trueup.evaluation.files import evaluate_files as evaluate_files
-    from trueup.fields.cells import combine_fields as combine_fields
-    from trueup.fields.measure import FieldCalibration as FieldCalibration
-    from trueup.fields.measure import expected_calibration_error as expected_calibration_error
+    from trueup.fields.bins import expected_calibration_error as expected_calibration_error
+    from trueup.fields.calibration import FieldCalibration as FieldCalibration
+    from trueup.fields.levels import combine_fields as combine_fields
     from trueup.fields.measure import field_calibration as field_calibration
     from trueup.fields.measure import field_calibration_error as field_calibration_error
     from trueup.fields.worst import FieldCells as FieldCells
@@ -52,14 +52,11 @@ _NAMES_OF = {
     ),
     "scoring.result": ("Evaluation", "require_same_rows"),
     "evaluation.files": ("evaluate_files",),
-    "fields.cells": ("combine_fields",),
+    "fields.bins": ("expected_calibration_error",),
+    "fields.calibration": ("FieldCalibration",),
+    "fields.levels": ("combine_fields",),
+    "fields.measure": ("field_calibration", "field_calibration_error"),
     "fields.worst": ("FieldCells",),
-    "fields.measure": (
-        "FieldCalibration",
-        "expected_calibration_error",
-        "field_calibration",
-        "field_calibration_error",
-    ),
     "losses": ("Loss",),
     "splits": ("CrossFit", "HoldOut", "InSample", "Rolling", "Split"),
 }

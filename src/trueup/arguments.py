@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from numbers import Integral, Real
 from typing import Any
 
 from trueup.errors import InvalidInputError
+
+LARGEST_FLOAT = sys.float_info.max
+"""Integers can be larger, and then no float can be made of them."""
 
 
 def is_real(value: Any) -> bool:

@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trueup.decide.accuracy import metric_accuracy as metric_accuracy
+    from trueup.decide.best_of import BestOf as BestOf
+    from trueup.decide.best_of import compare_many as compare_many
+    from trueup.decide.both_metrics import BothMetrics as BothMetrics
+    from trueup.decide.both_metrics import compare_both as compare_both
     from trueup.decide.compare import compare as compare
     from trueup.decide.order import order_note as order_note
     from trueup.decide.paired import paired_win_rate as paired_win_rate
@@ -23,12 +27,16 @@ if TYPE_CHECKING:
     from trueup.decide.verdict import Comparison as Comparison
 
 _HOME = {
+    "BestOf": "best_of",
+    "BothMetrics": "both_metrics",
     "Comparison": "verdict",
     "Proportion": "proportion",
     "Reduction": "reduction",
     "RowInterval": "row_bootstrap",
     "SeedsNeeded": "seeds_needed",
     "compare": "compare",
+    "compare_both": "both_metrics",
+    "compare_many": "best_of",
     "metric_accuracy": "accuracy",
     "order_note": "order",
     "paired_win_rate": "paired",

@@ -19,6 +19,10 @@ class InvalidInputError(TrueupError, ValueError):
     """An argument has the wrong shape, type or range."""
 
 
+class CorruptFileError(InvalidInputError):
+    """Stored bytes are damaged, cut off, forged, or not what trueup wrote."""
+
+
 class UndefinedMetricError(TrueupError, ValueError):
     """The input is valid, but the metric has no value on it."""
 

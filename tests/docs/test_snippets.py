@@ -1,68 +1,58 @@
-"""Every snippet of the README and the docs runs, in the order in which it is read.
-
-The ``python`` blocks of a page make one program; then its ``console`` blocks are typed in the same
-folder, line by line. ``text`` blocks show output or commands that install things.
-"""
+"""Every snippet of the README and the docs runs, and prints what the page shows."""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+sys.path.insert(0, str(ROOT / "docs" / "site"))
+from snippets import differs, environment_for, run_console, run_python, snippets  # noqa: E402
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    return [body for name, body in BLOCK.findall(page.read_text()) if name == language]
+LANGUAGES = {"python", "console", "output", "text", "toml", "yaml", "makefile"}
 
 
 def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.fixture
-def environment(tmp_path):
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "TRUEUP_"))}
-    return {
-        **inherited,
-        "MLFLOW_TRACKING_URI": f"sqlite:///{tmp_path / 'mlflow.db'}",
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONWARNINGS": "ignore",
-    }
-
-
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_snippet_runs(page, tmp_path, environment):
-    commands = []
-    if program := "\n".join(blocks(page, "python")):
-        (tmp_path / "page.py").write_text(program)
-        commands.append([sys.executable, "page.py"])
-    for body in blocks(page, "console"):
-        typed = [line.removeprefix("$ ") for line in body.splitlines() if line.startswith("$ ")]
-        assert typed, f"a console block of {page.name} types nothing"
-        commands.extend(["bash", "-euc", line] for line in typed)
-    for command in commands:
-        run = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-        assert run.returncode == 0, f"{command}\n{run.stdout}\n{run.stderr}"
+def test_every_snippet_runs_and_prints_what_is_shown(page, tmp_path):
+    environment = environment_for(tmp_path)
+    found = snippets(page.read_text())
+    programs = [snippet for snippet in found if snippet.language == "python"]
+    for snippet, printed in zip(programs, run_python(programs, tmp_path, environment), strict=True):
+        if snippet.shown is not None:
+            assert differs(snippet.shown, printed) is None, differs(snippet.shown, printed)
+    for snippet in (snippet for snippet in found if snippet.language == "console"):
+        commands = run_console(snippet, tmp_path, environment)
+        assert commands, f"a console block of {page.name} types nothing"
+        for shown, printed in commands:
+            if shown.strip():
+                assert differs(shown, printed) is None, differs(shown, printed)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_block_says_what_it_is(page):
     fences = re.findall(r"^```(\w*)$", page.read_text(), re.MULTILINE)
-    assert set(fences[::2]) <= {"python", "console", "text", "toml", "yaml", "makefile"}
+    assert set(fences[::2]) <= LANGUAGES
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_link_inside_the_project_leads_somewhere(page):
+    generated = ROOT / "docs" / "reference"
     for target in LINK.findall(page.read_text()):
-        assert (page.parent / target).exists(), target
+        place = page.parent / target
+        assert place.exists() or place.resolve().parent == generated, target
+
+
+def test_a_changed_number_is_noticed():
+    assert differs("0.5 and [1, 2]\n", "0.5000000001 and [1, 2]\n\n") is None
+    assert differs("0.5\n", "0.51\n") == "shown '0.5', printed '0.51'"
+    assert differs("run ... done\n", "run 17 done\n") is None
+    assert differs("one\n", "one\ntwo\n") == "shown 1 lines, printed 2"

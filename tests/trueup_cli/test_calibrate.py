@@ -166,3 +166,84 @@ def test_named_and_boolean_labels_are_those_of_0_and_1(predictions, more):
     unnamed = run(predictions, "--target", "named", *rest)
     assert unnamed.exit_code == 2
     assert "or --label must name the classes" in unnamed.output
+
+
+def test_without_times_both_commands_say_that_the_rows_are_random(predictions):
+    fitted, compared = (
+        run(*columns(predictions), *more) for more in ((), ("--compare", "--calibrator", "shift"))
+    )
+    assert "the halves are random: name the column of time with --time" in fitted.output
+    assert "| method, on 2000 other random rows |" in compared.output
+    assert "| guard, on 2000 random rows |" in compared.output
+    timed = run(*columns(predictions), "--time", "day", "--compare", "--calibrator", "shift")
+    assert "| guard, on 2000 earlier rows |" in timed.output
+
+
+def test_origins_are_shown_in_a_table_and_a_figure(predictions, tmp_path):
+    figure = tmp_path / "origins.png"
+    result = run(*columns(predictions), "--time", "day", "--figure", figure)
+    assert "| fitted up to | checked up to |" in result.output
+    assert "| 1999 | 2249 | 250 |" in result.output
+    assert figure.read_bytes()[:4] == b"\x89PNG"
+    several = ("--compare", "--calibrator", "platt", "--calibrator", "shift")
+    assert run(*columns(predictions), "--time", "day", *several, "--figure", figure).exit_code == 0
+    assert "--figure must come with --time" in run(*columns(predictions), "--figure", figure).output
+
+
+def test_text_dates_are_read_in_iso_or_a_format(predictions):
+    frame = pd.read_parquet(predictions)
+    days = np.datetime64("2018-01-01") + frame["day"].to_numpy() // 10
+    frame.assign(
+        iso=days.astype(str), month=pd.Series(days).dt.strftime("%b-%Y"), day=days
+    ).to_parquet(predictions)
+    by_day = run(*columns(predictions), "--time", "day").output
+    assert run(*columns(predictions), "--time", "iso").output == by_day
+    refused = run(*columns(predictions), "--time", "month")
+    assert refused.exit_code == 2
+    assert "--time must be numbers or datetimes, or text in ISO 8601" in refused.output
+    for more in ((), ("--compare", "--calibrator", "shift")):
+        read = run(*columns(predictions), "--time", "month", "--time-format", "%b-%Y", *more)
+        assert read.exit_code == 0, read.output
+
+
+def test_integer_weights_equal_repeated_rows(predictions, tmp_path):
+    frame = pd.read_parquet(predictions)
+    weight = np.random.default_rng(1).integers(0, 4, len(frame))
+    frame.assign(w=weight).to_parquet(predictions)
+    repeated = tmp_path / "repeated.parquet"
+    frame.loc[frame.index.repeat(weight)].to_parquet(repeated)
+    plain = ("--calibrator", "shift", "--no-guard", "--table")
+    run(*columns(predictions), "--weight", "w", *plain, tmp_path / "a.csv")
+    run(*columns(repeated), *plain, tmp_path / "b.csv")
+    first, second = (pd.read_csv(tmp_path / f"{name}.csv")["value"] for name in "ab")
+    np.testing.assert_allclose(first, second, rtol=1e-10)
+    compared = run(*columns(predictions), "--weight", "w", "--compare", "--calibrator", "shift")
+    assert compared.exit_code == 0, compared.output
+    assert run(*columns(predictions), "--weight", "v").exit_code == 2
+
+
+def test_the_priority_reaches_the_guard(predictions):
+    result = run(*columns(predictions), "--time", "day", "--priority", "log_loss")
+    assert "field_offset: kept" in result.output
+    assert run(*columns(predictions), "--priority", "auc").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--follow",), "--follow must come with --time"),
+        (("--follow", "--time", "day", "--no-guard"), "--follow must come with the guard"),
+        (("--time-format", "%Y"), "--time-format must come with --time"),
+        (("--log",), "--log must come with --compare"),
+        (("--compare", "--output", "x"), "--output must be left out with --compare"),
+        (("--table", "x.txt"), "--table must be a .json or .csv file"),
+        (
+            ("--table", "x.csv", "--calibrator", "isotonic", "--no-guard"),
+            "calibrator must be of two classes",
+        ),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(predictions, options, message):
+    result = run(*columns(predictions), *options)
+    assert result.exit_code == 2
+    assert message in result.output

@@ -8,10 +8,11 @@ from click.testing import CliRunner
 from mlflow import MlflowClient
 
 from trueup.comparison import compare as compare_values
-from trueup_cli.compare import compare, gate_outcome
+from trueup_cli.compare import EXIT_CODES, _figure, compare, gate_outcome
 
 METRIC = "calibrated_val_log_loss"
 NOISE = np.random.default_rng(2).normal(0.0, 0.01, (3, 10))
+JITTER = np.random.default_rng(3).normal(0.0, 0.02, 10)
 VALUES = {
     "mlp": dict(enumerate(0.50 + NOISE[0])),
     "deep": dict(enumerate(0.46 + NOISE[0] + 0.3 * NOISE[1])),
@@ -33,6 +34,7 @@ def uri(tmp_path_factory):
             client.log_param(run_id, "model", model)
             client.log_param(run_id, "seed", seed)
             client.log_metric(run_id, METRIC, value)
+            client.log_metric(run_id, METRIC.removeprefix("calibrated_"), value + JITTER[seed])
             client.set_terminated(run_id)
     return uri
 
@@ -127,3 +129,78 @@ def test_direction_mirrors_the_gate():
     scores = [{seed: -value for seed, value in VALUES[model].items()} for model in ("deep", "mlp")]
     decision = compare_values(*scores, greater_is_better=True)
     assert gate_outcome(decision, "better") == "passed"
+
+
+def many(uri, *arguments):
+    filters = [f"params.model = '{name}'" for name in arguments if name in VALUES]
+    options = [argument for argument in arguments if argument not in VALUES]
+    return CliRunner().invoke(compare, [*filters, "--tracking-uri", uri, *options])
+
+
+def test_markdown_has_the_verdict_first_then_a_table(uri):
+    names = ("--names", "Deep|FM, MLP @team")
+    result = many(uri, "deep", "mlp", "--metric", METRIC, "--markdown", *names)
+    assert result.exit_code == 0, result.output
+    verdict, _, head, rule, row, _, *basis = result.stdout.splitlines()
+    assert verdict.startswith("**gate better: passed.** Deep\\|FM beats MLP @\u200bteam in 100% of")
+    assert head.count("|") == rule.count("|") == row.count("|") - row.count("\\|")
+    assert "/trueup/comparison.png`" in row
+    assert "at any time" in basis[0]
+
+
+def test_a_server_gives_a_link_to_the_figure():
+    assert _figure("http://host:5000/", "r1") == (
+        "[figure](http://host:5000/get-artifact?path=trueup/comparison.png&run_uuid=r1)"
+    )
+
+
+def test_many_candidates_pay_for_the_choice_of_the_best(uri):
+    result = many(
+        uri, "twin", "deep", "mlp", "--metric", METRIC, "--names", "twin,DeepFM,MLP", "--json"
+    )
+    assert result.exit_code == 0, result.output
+    content = json.loads(result.stdout)
+    twin, deep = content["decisions"]
+    assert (content["gate"], twin["gate"], deep["gate"]) == ("passed", "inconclusive", "passed")
+    alone = compare_values(VALUES["deep"], VALUES["mlp"], confidence_level=0.975)
+    assert (deep["low"], deep["high"]) == (alone.low, alone.high)
+    assert "so that all hold together" in content["remarks"][0]
+    told = many(uri, "twin", "deep", "mlp", "--metric", METRIC, "--markdown").stdout
+    assert told.startswith("**gate better: passed.** candidate 2 beats baseline")
+
+
+def test_both_metrics_are_told_with_their_noise_and_the_gate_asks_for_both(uri):
+    result = many(uri, "deep", "mlp", "--metric", "both")
+    vanilla, calibrated, *rest = result.stdout.splitlines()
+    assert vanilla.startswith("val_log_loss: ")
+    assert calibrated.startswith("calibrated_val_log_loss: ")
+    assert any("times the sd of the vanilla ones" in line for line in rest)
+    split = many(uri, "twin", "mlp", "--metric", "val_log_loss", "--metric", METRIC,
+                 "--gate", "not-worse", "--min-effect", "0.01", "--json")  # fmt: skip
+    outcomes = {d["metric"]: d["gate"] for d in json.loads(split.stdout)["decisions"]}
+    assert set(outcomes) == {"val_log_loss", METRIC}
+    assert (
+        EXIT_CODES["passed" if set(outcomes.values()) == {"passed"} else "inconclusive"]
+        == split.exit_code
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("deep", "--metric", METRIC), "CANDIDATE and BASELINE must both be given; got 1"),
+        (
+            ("deep", "mlp", "--metric", METRIC, "--names", "A"),
+            "--names must hold 2 different names",
+        ),
+        (("deep", "mlp", "--metric", METRIC, "--names", "A,A"), "--names must hold 2 different"),
+        (
+            ("deep", "mlp", "--metric", METRIC, "--json", "--markdown"),
+            "--markdown must be left out",
+        ),
+    ],
+)
+def test_what_does_not_fit_together_is_named(uri, arguments, message):
+    result = many(uri, *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr

@@ -257,7 +257,7 @@ def test_warnings_are_one_line_on_standard_error(tmp_path):
 
 
 def test_files_are_summed_up_batch_by_batch_with_one_warning(tmp_path, monkeypatch):
-    monkeypatch.setattr("trueup.evaluation.files._BATCH_ROWS", 100)
+    monkeypatch.setattr("trueup.read.files._BATCH_ROWS", 100)
     monkeypatch.setattr("trueup_cli.evaluate.read_columns", None)  # whole columns are not read
     path, certain = tmp_path / "a.parquet", P.copy()
     certain[[50, 350]] = 1.0 - Y[[50, 350]]

@@ -10,7 +10,8 @@ from tests.trueup_cli.tune_script import SCRIPT, arguments, forget_scripts, invo
 
 from trueup.errors import InvalidInputError
 from trueup_cli.tune import tune
-from trueup_cli.tune_run import TunePlan, plan_sampler
+from trueup_cli.tune_plan import TunePlan
+from trueup_cli.tune_run import plan_sampler
 from trueup_cli.tune_space import load_space, suggest
 from trueup_cli.tune_storage import load_study
 from trueup_optuna import open_journal

@@ -13,10 +13,10 @@ def autolog(
     *,
     disable: bool = False,
     split: Split = _DEFAULT.split,
-    torch: bool = False,
+    torch: bool = True,
     exclude: tuple[str, ...] = _DEFAULT.exclude,
 ) -> None:
-    """Log the calibrated metric beside each metric that scikit-learn computed.
+    """Log the calibrated metric beside each loss of scikit-learn, torch, torchmetrics and boosters.
 
     Parameters
     ----------
@@ -24,30 +24,32 @@ def autolog(
         Switch autologging off and take every hook off.
     split : Split, default CrossFit(5)
         Which rows fit the bias and which are scored; a row is identified by its position.
-    torch : bool, default False
-        Recognise the mean of ``cross_entropy``, ``binary_cross_entropy``,
-        ``binary_cross_entropy_with_logits``, ``nll_loss`` and ``mse_loss`` over a validation loop
-        of plain PyTorch too.
+    torch : bool, default True
+        Watch the losses of torch, for what validation loops make of them.
     exclude : tuple of str, default ("training_", "system/")
         Metrics whose keys start like this gain nothing.
 
     Notes
     -----
     ``log_loss``, ``brier_score_loss``, ``mean_squared_error`` and ``root_mean_squared_error`` of
-    scikit-learn are watched, through whatever name they are called. When a number that one of them
-    returned (or the root of a squared error) is logged as ``K``, ``calibrated_K``, ``bias_term_K``
-    and ``bias_cost_K`` go into the same request, with the same run, step, timestamp, model and data
-    set, and the run gains the tags ``trueup.split``, ``trueup.fingerprint.K`` and
-    ``trueup.version``. ``K`` itself is not touched. Where there is no calibrated value, the tag
-    ``trueup.skipped.K`` holds the reason.
+    scikit-learn are watched, through whatever name they are called, and ``cross_entropy``,
+    ``nll_loss``, ``binary_cross_entropy``, ``binary_cross_entropy_with_logits`` and ``mse_loss`` of
+    torch with the modules of these losses, where no gradients are computed. When a number that one
+    of them returned (or the root of a squared error, or the mean of the batches of a validation
+    pass) is logged as ``K``, ``calibrated_K``, ``bias_term_K`` and ``bias_cost_K`` go into the same
+    request, with the same run, step, timestamp, model and data set, and the run gains the tags
+    ``trueup.split``, ``trueup.fingerprint.K`` and ``trueup.version``. ``K`` itself is not touched.
+    Where there is no calibrated value, the tag ``trueup.skipped.K`` holds the reason.
+
+    At the end of a run one line on stderr and the tag ``trueup.coverage`` say which metrics have
+    twins, which have none and why; ``trueup doctor RUN_ID`` prints it later.
 
     Recognised is the number itself: not after rounding, not ``1 - value``, not the mean of several
-    folds, and nothing that was computed without scikit-learn. ``log_evaluation`` has no such
-    limits. Numbers of at most four significant digits are left alone, because another metric may
-    have the same value.
+    folds. ``log_evaluation`` has no such limits. Numbers of at most four significant digits are
+    left alone, because another metric may have the same value.
 
     The evaluation happens when the number is logged. Until then the labels and predictions of the
-    latest calls are kept, up to 256 MiB of them.
+    latest calls are kept, up to 256 MiB of them, and as much for torch.
     """
     if disable:
         session.stop()

@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from trueup import CrossFit, Split
+from trueup_mlflow.autologging.coverage import Coverage
+from trueup_mlflow.autologging.explain import UNKNOWN
 from trueup_mlflow.autologging.recent import Match
 from trueup_mlflow.write.failures import warn
-from trueup_mlflow.write.items import MAX_KEY_LENGTH, LogItems, is_own_key
+from trueup_mlflow.write.items import MAX_KEY_LENGTH, LogItems, calibrated_key, is_own_key
 
 Find = Callable[[object], Match | None]
+Explain = Callable[[object], str]
 _DEFAULT_SPLIT = CrossFit()
 _MAX_POINTS = 4096
 
@@ -99,16 +102,18 @@ class TwinMaker:
         Recognises a number.
     options : TwinOptions
         How to evaluate.
+    explain : callable, optional
+        Says of a number that was not recognised why.
     """
 
-    def __init__(self, find: Find, options: TwinOptions) -> None:
+    def __init__(
+        self, find: Find, options: TwinOptions, explain: Explain = lambda _: UNKNOWN
+    ) -> None:
+        self.coverage = Coverage()
         self._find = find
         self._options = options
+        self._explain = explain
         self._points = Points()
-
-    def recognises(self, key: str, value: object) -> bool:
-        """Return whether a metric would gain anything."""
-        return self._match(key, value) is not None
 
     def additions(self, run_id: str, metrics: Sequence[LoggedMetric]) -> Additions:
         """Return what a request gains; nothing is marked as logged yet."""
@@ -122,6 +127,10 @@ class TwinMaker:
             match = self._match(metric.key, metric.value)
             if match is not None:
                 self._add(found, run_id, metric, self._items(match, metric.key), present)
+            elif calibrated_key(metric.key) in present:  # log_evaluation's own
+                self.coverage.gained(run_id, [metric.key])
+            else:
+                self._miss(run_id, metric)
         return found
 
     def mark(self, run_id: str, metrics: Iterable[LoggedMetric], tags: Mapping[str, str]) -> None:
@@ -136,6 +145,16 @@ class TwinMaker:
         if is_own_key(key) or key.startswith(self._options.exclude):
             return None
         return self._find(value)
+
+    def _miss(self, run_id: str, metric: LoggedMetric) -> None:
+        key = metric.key
+        if key.startswith("system/") or self.coverage.knows(run_id, key):
+            return
+        if key.startswith(self._options.exclude):
+            reason = f"keys that begin with {' or '.join(self._options.exclude)} are left out"
+        else:
+            reason = self._explain(metric.value)
+        self.coverage.missed(run_id, key, reason)
 
     def _items(self, match: Match, key: str) -> LogItems:
         items = match.items(key, self._options.split)
@@ -162,6 +181,10 @@ class TwinMaker:
             for key, value in items.metrics.items()
             if key not in present and not self._points.has(_place(run_id, metric, key), value)
         }
+        if items.metrics:
+            self.coverage.gained(run_id, [metric.key])
+        for reason in items.skipped.values():
+            self.coverage.missed(run_id, metric.key, reason)
         if twins:
             found.metrics.append((metric, twins))
         if twins or items.skipped:

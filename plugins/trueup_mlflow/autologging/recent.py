@@ -12,7 +12,7 @@ from trueup_mlflow.autologging.scored import Scored
 from trueup_mlflow.write.failures import describe
 from trueup_mlflow.write.items import LogItems, evaluation_items, skipped_items
 
-_MAX_NUMBERS = 256
+_MAX_NUMBERS = 4096  # a booster may log some hundreds at once
 _MAX_BYTES = 2**28
 _TELLING_DIGITS = 4
 
@@ -20,10 +20,17 @@ _TELLING_DIGITS = 4
 class Entry:
     """One scored call: evaluated when its number is first logged, and once only."""
 
-    def __init__(self, scored: Scored) -> None:
-        self._scored: Scored | None = scored
+    def __init__(self, scored: Scored | None) -> None:
+        self._scored = scored
         self._outcome: Evaluation | str | None = None
         self._lock = threading.Lock()
+
+    @classmethod
+    def refused(cls, reason: str) -> Entry:
+        """Return the entry of a call that has no evaluation, with the reason."""
+        entry = cls(None)
+        entry._outcome = f"{reason}. Use trueup_mlflow.log_evaluation."
+        return entry
 
     @property
     def nbytes(self) -> int:
@@ -74,12 +81,13 @@ class RecentScores:
     """Recognises a logged number by its value, among those that were returned lately.
 
     It is shared by all threads, because MLflow flushes metrics from threads of its own. Old numbers
-    are forgotten beyond 256 of them, or where their arrays take more than 256 MiB; the latest
+    are forgotten beyond 4096 of them, or where their arrays take more than 256 MiB; the latest
     number is always kept.
     """
 
     def __init__(self) -> None:
         self._matches: OrderedDict[float, Match] = OrderedDict()
+        self._held = 0  # bytes at the most: an evaluated call lets its arrays go
         self._lock = threading.Lock()
 
     def record(self, scored: Scored) -> None:
@@ -89,34 +97,49 @@ class RecentScores:
             self._keep(scored.value, Match(entry))
             if scored.root is not None:
                 self._keep(scored.root, Match(entry, root=True))
+            self._held += entry.nbytes
             self._forget_old()
 
     def find(self, value: object) -> Match | None:
         """Return what a logged number was computed from, if that is known."""
-        try:
-            number = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
+        number = number_of(value)
+        if number is None:
             return None
         with self._lock:
             return self._matches.get(number)
 
+    def numbers(self) -> list[float]:
+        """Return the numbers that are kept, for finding out what another might have been."""
+        with self._lock:
+            return list(self._matches)
+
     def _keep(self, number: float, match: Match) -> None:
-        if _is_telling(number):
+        if is_telling(number):
             self._matches[number] = match
             self._matches.move_to_end(number)
 
     def _forget_old(self) -> None:
         while len(self._matches) > _MAX_NUMBERS:
             self._matches.popitem(last=False)
+        if self._held <= _MAX_BYTES:
+            return
         entries = {id(match.entry): match.entry for match in self._matches.values()}
-        held = sum(entry.nbytes for entry in entries.values())
-        while held > _MAX_BYTES and len(entries) > 1:
+        self._held = sum(entry.nbytes for entry in entries.values())
+        while self._held > _MAX_BYTES and len(entries) > 1:
             number, match = next(iter(self._matches.items()))
             del self._matches[number]
             if entries.pop(id(match.entry), None) is not None:
-                held -= match.entry.nbytes
+                self._held -= match.entry.nbytes
 
 
-def _is_telling(number: float) -> bool:
+def number_of(value: object) -> float | None:
+    """Return what was logged as a number; None where it is none."""
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (OverflowError, TypeError, ValueError):
+        return None
+
+
+def is_telling(number: float) -> bool:
     """Return whether a number is unlikely to be logged by chance: 0.25 is not telling."""
     return math.isfinite(number) and float(f"{number:.{_TELLING_DIGITS}g}") != number

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from trueup_mlflow.autologging.calibrated_metrics import TwinMaker, TwinOptions
 from trueup_mlflow.autologging.client_hook import hook_client
-from trueup_mlflow.autologging.recent import Match, RecentScores
+from trueup_mlflow.autologging.explain import IN_TRAINING, UNSEEN, explain
+from trueup_mlflow.autologging.passes import TOO_LARGE, Passes
+from trueup_mlflow.autologging.recent import Match, RecentScores, number_of
 from trueup_mlflow.autologging.scored import Scored
 from trueup_mlflow.autologging.sklearn_hook import READERS, hook_module
 from trueup_mlflow.write.failures import describe, warn
 
-if TYPE_CHECKING:
-    from trueup_mlflow.autologging.torch_hook import Loops
-
-Undo = Callable[[], None]
+Undo = Callable[[], object]
 
 
 class Session:
@@ -31,8 +30,8 @@ class Session:
 
     def __init__(self, options: TwinOptions) -> None:
         self.recent = RecentScores()
-        self.loops: Loops | None = None
-        self._maker = TwinMaker(self.find, options)
+        self.passes = Passes()
+        self._maker = TwinMaker(self.find, options, self.explain)
         self._undo: dict[str, Undo] = {}
         self._closed = False
         self._warned = False
@@ -40,34 +39,20 @@ class Session:
 
     def hook_sklearn(self, module: ModuleType) -> None:
         """Watch the metric functions of a module of scikit-learn."""
-        with self._lock:
-            if self._closed or module.__name__ in self._undo:
-                return
-            try:
-                self._undo[module.__name__] = hook_module(module, self.record, self.warn_once)
-            except Exception as failure:  # scikit-learn has changed inside
-                self.warn_once(failure)
+        self._hook(module.__name__, lambda: hook_module(module, self.record, self.warn_once))
 
     def hook_torch(self, module: ModuleType) -> None:
-        """Watch the losses of ``torch.nn.functional``."""
-        from trueup_mlflow.autologging.torch_hook import Loops, hook_functional
+        """Watch the losses of torch, and where its validation passes begin."""
+        from trueup_mlflow.autologging.torch_hook import hook_functional, hook_switches
 
-        with self._lock:
-            if self._closed or module.__name__ in self._undo:
-                return
-            try:
-                loops = Loops()
-                self._undo[module.__name__] = hook_functional(module, loops, self.warn_once)
-                self.loops = loops
-            except Exception as failure:  # torch has changed inside
-                self.warn_once(failure)
-            self.hook_mlflow()
+        functional = module.nn.functional
+        self._hook("torch losses", lambda: hook_functional(functional, self.passes, self.warn_once))
+        self._hook("torch switches", lambda: hook_switches(module, self.passes))
+        self.hook_mlflow()
 
     def hook_mlflow(self) -> None:
         """Put twins into the requests of the MLflow client."""
-        with self._lock:
-            if not self._closed and "mlflow" not in self._undo:
-                self._undo["mlflow"] = hook_client(self._maker)
+        self._hook("mlflow", lambda: hook_client(self._maker))
 
     def record(self, scored: Scored) -> None:
         """Keep what a metric function scored, for when its number is logged."""
@@ -78,10 +63,16 @@ class Session:
         """Return what a logged number was computed from, if that is known."""
         if self._closed:
             return None
-        match = self.recent.find(value)
-        if match is None and self.loops is not None:
-            return self.loops.find(value)
-        return match
+        return self.recent.find(value) or self.passes.find(value)
+
+    def explain(self, value: object) -> str:
+        """Return why a logged number was not recognised."""
+        number = number_of(value)
+        seen = [*self.recent.numbers(), *self.passes.numbers()]
+        if number is None or not seen:
+            return IN_TRAINING if self.passes.saw_training else UNSEEN
+        reason = explain(number, seen)
+        return f"{reason}; {TOO_LARGE}" if self.passes.dropped else reason
 
     def warn_once(self, failure: Exception) -> None:
         """Warn of the first failure; the user's own calls are not affected."""
@@ -98,13 +89,22 @@ class Session:
             while self._undo:
                 self._undo.popitem()[1]()
 
+    def _hook(self, name: str, hook: Callable[[], Undo]) -> None:
+        with self._lock:
+            if self._closed or name in self._undo:
+                return
+            try:
+                self._undo[name] = hook()
+            except Exception as failure:  # the other package has changed inside
+                self.warn_once(failure)
+
 
 _current: Session | None = None
 _lock = threading.Lock()
 
 
 def start(
-    options: TwinOptions | None = None, *, torch: bool = False, while_mlflow_loads: bool = False
+    options: TwinOptions | None = None, *, torch: bool = True, while_mlflow_loads: bool = False
 ) -> None:
     """Switch autologging on, in place of what was on before.
 
@@ -112,8 +112,8 @@ def start(
     ----------
     options : TwinOptions, optional
         How to evaluate.
-    torch : bool, default False
-        Whether to hook the losses of ``torch.nn.functional`` as well.
+    torch : bool, default True
+        Whether to hook the losses of torch as well.
     while_mlflow_loads : bool, default False
         Whether ``import mlflow`` is still running; the client is then hooked later.
     """
@@ -125,12 +125,23 @@ def start(
         if _current is not None:
             _current.close()
         _current = session
-    for name in READERS:
-        register_post_import_hook(session.hook_sklearn, name, overwrite=False)
+    hooks = dict.fromkeys(READERS, session.hook_sklearn)
     if torch:
-        register_post_import_hook(session.hook_torch, "torch.nn.functional", overwrite=False)
+        hooks["torch"] = session.hook_torch
+    for name, hook in hooks.items():
+        register_post_import_hook(_harmless(hook), name, overwrite=False)
     if not while_mlflow_loads:
         session.hook_mlflow()
+
+
+def _harmless(hook: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
+    """Return a hook whose failure does not end the import that it follows."""
+
+    def harmless(module: ModuleType) -> None:
+        with suppress(Exception):
+            hook(module)
+
+    return harmless
 
 
 def stop() -> None:

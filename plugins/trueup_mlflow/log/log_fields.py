@@ -21,14 +21,9 @@ def log_fields(
     """Write ``trueup/fields_<K>.parquet`` and ``trueup/fields_<K>.png``; True if nothing failed.
 
     Both are those of the latest call. With a step its table is kept as
-    ``trueup/fields_<K>_step<step>.parquet`` too. Nothing is written for fields that were summed
-    over their levels, which are not tested.
+    ``trueup/fields_<K>_step<step>.parquet`` too.
     """
-    fields = {
-        name: measured
-        for name, measured in evaluation.fields.items()
-        if isinstance(measured, FieldCalibration)
-    }
+    fields = evaluation.fields
     if not fields:
         return True
     skip_key = cells_key(key)

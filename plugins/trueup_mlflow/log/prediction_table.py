@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
 from trueup.read.columns import as_array, column
-from trueup.split_text import parse_split
 from trueup.splits import CrossFit, Split
+from trueup.splits.text import parse_split
 
 _METADATA_KEY = b"trueup"
 _FORMAT = 1

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import mlflow
 import pandas as pd
+from mlflow.artifacts import download_artifacts
+from mlflow.models import get_model_info
 from mlflow.tracking import MlflowClient
 
 from trueup import __version__
@@ -175,36 +178,40 @@ def register_check(check: Check, version: RegisteredVersion, client: MlflowClien
 def load_check(version: RegisteredVersion) -> Check:
     """Return the check that ``init`` registered for the version.
 
+    The arrays of the check are read; the code that is stored beside them is not run.
+
     Raises
     ------
     InvalidInputError
-        If there is none.
+        If there is none, or it is damaged.
     """
-    loaded = mlflow.pyfunc.load_model(check_uri(version))
-    code: Any = loaded.unwrap_python_model()
-    schema = Schema.from_json(loaded.metadata.metadata["trueup_schema"])
-    return Check(code.consensus, code.one_step, schema)
+    uri = check_uri(version)
+    with tempfile.TemporaryDirectory() as folder:
+        files = Path(download_artifacts(artifact_uri=uri, dst_path=folder), "artifacts")
+        consensus = ConsensusEstimator.load(files / "consensus.npz")
+        one_step = OneStepCheckModel.load(files / "one_step.npz")
+    return Check(consensus, one_step, load_schema(version))
 
 
 def load_schema(version: RegisteredVersion) -> Schema:
-    """Return the schema of a version's check; nothing is loaded that could run.
+    """Return what ``init`` was told about the data of the version; no model is loaded.
 
     Raises
     ------
     InvalidInputError
-        If there is none.
+        If the version has no check.
     """
-    info = mlflow.models.get_model_info(check_uri(version))
-    return Schema.from_json(info.metadata["trueup_schema"])
+    metadata = get_model_info(check_uri(version)).metadata or {}
+    return Schema.from_json(metadata["trueup_schema"])
 
 
 def check_uri(version: RegisteredVersion) -> str:
-    """Return the URI of the check of a version.
+    """Return the URI of the check of a version: one that the registry knows as this version's.
 
     Raises
     ------
     InvalidInputError
-        If there is none.
+        If there is none, or the version's tag points to any other model.
     """
     uri = version.tags.get(CHECK_URI_TAG)
     if uri is None:
@@ -212,7 +219,21 @@ def check_uri(version: RegisteredVersion) -> str:
             f"model_uri must be a version with a check; got {version.uri!r}. Make one with: "
             f"trueup monitor init {version.uri} --reference FILE --target COLUMN."
         )
+    name = check_name(version.name)
+    own = re.fullmatch(rf"models:/{re.escape(name)}/([0-9]+)", uri)
+    if own is None:
+        raise _not_its_own(version, uri)
+    if MlflowClient().get_model_version(name, own[1]).tags.get(CHECKED_URI_TAG) != version.uri:
+        raise _not_its_own(version, uri)
     return uri
+
+
+def _not_its_own(version: RegisteredVersion, uri: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{CHECK_URI_TAG} of {version.uri} must be a version of {check_name(version.name)!r} that "
+        f"was made for it; got {uri!r}. Somebody has changed the tag: make the check again with "
+        f"trueup monitor init {version.uri} --reference FILE --target COLUMN."
+    )
 
 
 @contextmanager

@@ -39,7 +39,7 @@ class Coverage:
     @classmethod
     def of(cls, records: Sequence[BatchRecord]) -> Coverage:
         """Count over the batches whose labels have arrived."""
-        realized = [record for record in records if record.realized is not None]
+        realized = [record for record in records if record.covered is not None]
         inside = sum(bool(record.covered) for record in realized)
         if not realized:
             return cls(0, 0, 0.0, 1.0)

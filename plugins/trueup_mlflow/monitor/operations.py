@@ -15,6 +15,7 @@ from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup.monitoring import MSEEstimate
+from trueup.replace_file import replace_file
 from trueup_mlflow.monitor.check_registry import (
     ReferenceKind,
     Wishes,
@@ -211,14 +212,12 @@ def report(model_uri: str, path: str | Path, *, thresholds: Sequence[float] = ()
             f"model_uri must be a version with a batch; got {version.uri!r}. Make one with: "
             f"trueup monitor run {version.uri} --batch FILE."
         )
-    page = Path(path)
     kept = kept_threshold(version.name, version.version, client)
     shown = sorted({*thresholds, *([] if kept is None else [kept])})
     figure = draw_series(batches, shown)
     aliases = [a for a, of in aliases_of(version.name, client).items() if of == version.version]
     state = state_of(batches, min(shown, default=None))
-    text = render_report(version.uri, batches, figure, state, aliases)
-    page.write_text(text, encoding="utf-8")
+    page = replace_file(path, render_report(version.uri, batches, figure, state, aliases))
     run_id = store.run_id
     client.log_artifact(run_id, str(page), "trueup")
     client.log_text(run_id, figure, "trueup/monitor.svg")

@@ -22,7 +22,8 @@ def draw_series(records: Sequence[BatchRecord], thresholds: Sequence[float] = ()
     axes = figure.add_subplot()
     times = np.array([record.timestamp for record in records]).astype("datetime64[ms]")
     low, mse, high = (
-        np.array([record.estimate[name] for record in records]) for name in ("low", "mse", "high")
+        np.array([_number(record.estimate[name]) for record in records])
+        for name in ("low", "mse", "high")
     )
     axes.fill_between(times, low, high, alpha=0.2, label="90% interval")
     axes.plot(times, mse, color="C0", label="estimated")
@@ -55,12 +56,18 @@ def _draw_realized(axes: Any, records: Sequence[BatchRecord], times: Any) -> Non
 
 
 def _realized(records: Sequence[BatchRecord]) -> Any:
-    return np.array([np.nan if r.realized is None else r.realized for r in records])
+    return np.array([_number(record.realized) for record in records])
 
 
 def _few_rows(records: Sequence[BatchRecord]) -> Any:
-    rows = np.array([record.n for record in records])
-    return rows < _FEW_ROWS * np.median(rows)
+    rows = np.array([_number(record.n) for record in records])
+    usual = np.median(rows[np.isfinite(rows)]) if np.isfinite(rows).any() else 0.0
+    return rows < _FEW_ROWS * usual
+
+
+def _number(value: Any) -> float:
+    """Return what the figure shows of a stored value; nothing where it is no number."""
+    return float(value) if isinstance(value, (int, float)) else np.nan
 
 
 def _scale(axes: Any, values: Any) -> None:

@@ -91,6 +91,8 @@ class Session:
             raw=asdict(raw),
             outlook=asdict(learned.outlook),
         )
+        if not found.is_finite:  # there is nothing to log, and it is not trusted
+            return record
         one_step = self.check.one_step.estimate(features, prediction).mse
         return self._log(record, estimate_metrics(found, one_step, raw.mse), ids, prediction)
 

@@ -36,8 +36,10 @@ def state_of(records: Sequence[BatchRecord], fail_above: float | None = None) ->
     if not records:
         return State("watch", "no batch yet")
     newest = records[-1]
-    realized = [record for record in records if record.realized is not None]
-    above = [r for r in realized[-_RECENT:] if (r.realized or 0.0) > r.estimate["high"]]
+    if newest.covered is None and not newest.as_estimate().is_finite:
+        return State("watch", f"there is no estimate of {newest.day}")
+    realized = [record for record in records if record.covered is not None]
+    above = [record for record in realized[-_RECENT:] if record.side > 0]
     if fail_above is not None and realized and (realized[-1].realized or 0.0) > fail_above:
         what = f"the realized error of {realized[-1].day}, {realized[-1].realized:.4g}"
         return State("act", f"{what}, is above {fail_above:g}")

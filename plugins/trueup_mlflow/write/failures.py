@@ -25,3 +25,13 @@ def describe(failure: BaseException) -> str:
     text = without_credentials(" ".join(str(failure).split()))
     kind = type(failure)
     return text if kind.__module__.startswith("trueup.") else f"{kind.__name__}: {text}"
+
+
+def is_unanswered(failure: BaseException) -> bool:
+    """Return whether a request failed because the store did not answer in time."""
+    cause: BaseException | None = failure
+    while cause is not None:
+        if "Timeout" in type(cause).__name__ or "timed out" in str(cause):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False

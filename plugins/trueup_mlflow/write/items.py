@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import stdtrit
 
 from trueup import Evaluation, __version__
 from trueup.errors import InvalidInputError
@@ -25,6 +24,7 @@ TRIAL_TAG = "trueup.trial"
 STATUS_TAG = "trueup.status"
 RESAMPLING_TAG = "trueup.resampling"
 FOLD_TAG = "trueup.fold"
+COVERAGE_TAG = "trueup.coverage"
 STUDY_ROLE = "study"
 SEED_PARENT_ROLE = "seed_parent"
 COMPARISON_ROLE = "comparison"
@@ -171,7 +171,7 @@ def evaluation_items(
             fingerprint_tag(name): evaluation.fingerprint,
             VERSION_TAG: __version__,
         },
-        skipped={**_skipped_bias_terms(evaluation, name), **_skipped_cells(evaluation, name)},
+        skipped=_skipped_bias_terms(evaluation, name),
     )
 
 
@@ -192,6 +192,8 @@ def seed_items(key: str, values: Sequence[float], *, confidence_level: float = 0
     InvalidInputError
         If there is no value, or the confidence level is not in (0, 1).
     """
+    from scipy.special import stdtrit  # loads longer than an evaluation takes
+
     if not values:
         raise InvalidInputError(
             f"values must hold the {key!r} of at least one seed; got none. Log it in each seed."
@@ -248,20 +250,10 @@ def _skipped_bias_terms(evaluation: Evaluation, key: str) -> dict[str, str]:
 
 def _field_values(evaluation: Evaluation, prefix: str) -> dict[str, float]:
     return {
-        field_key(kind, name, prefix): measured[kind]
-        for name, measured in ((name, cal.to_dict()) for name, cal in evaluation.fields.items())
+        field_key(kind, name, prefix): getattr(measured, kind)
+        for name, measured in evaluation.fields.items()
         for kind in ("ece", "rce", "floor")
-        if measured.get(kind) is not None
     }
-
-
-def _skipped_cells(evaluation: Evaluation, key: str) -> dict[str, str]:
-    missing = [
-        name for name, cal in evaluation.fields.items() if getattr(cal, "cells", None) is None
-    ]
-    if not missing:
-        return {}
-    return {cells_key(key): f"sums over levels do not test them: {', '.join(missing)}"}
 
 
 def _finite(

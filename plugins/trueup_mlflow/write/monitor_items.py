@@ -88,9 +88,17 @@ class BatchRecord:
     @property
     def covered(self) -> bool | None:
         """Whether the interval held the realized error; None before labels."""
-        if self.realized is None:
+        low, high = self.estimate["low"], self.estimate["high"]
+        if not all(isinstance(value, (int, float)) for value in (low, high, self.realized)):
             return None
-        return bool(self.estimate["low"] <= self.realized <= self.estimate["high"])
+        return bool(low <= self.realized <= high)
+
+    @property
+    def side(self) -> int:
+        """1 where the realized error is above the interval, -1 below it, else 0."""
+        if self.covered is not False or self.realized is None:
+            return 0
+        return 1 if self.realized > self.estimate["high"] else -1
 
     def mark(self, **changes: Any) -> BatchRecord:
         """Return the record with other values."""
@@ -115,14 +123,36 @@ class BatchRecord:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> BatchRecord:
-        """Return the record that ``to_json`` gave."""
-        moved = tuple((str(name), float(shift)) for name, shift in values["moved"])
-        corrections = tuple(values.get("corrections", ()))
-        return cls(**{**values, "moved": moved, "corrections": corrections})
+        """Return the record that ``to_json`` gave.
+
+        Raises
+        ------
+        InvalidInputError
+            If it has no time or lacks another part. Other values stay as somebody may have changed
+            them: whoever shows a record takes none of them for a number.
+        """
+        try:
+            moved = tuple((str(name), shift) for name, shift in values["moved"])
+            corrections = tuple(values.get("corrections", ()))
+            record = cls(**{**values, "moved": moved, "corrections": corrections})
+            _ = record.time, [record.estimate[name] for name in ("mse", "low", "high", "trusted")]
+        except (LookupError, TypeError, ValueError, OverflowError, OSError) as error:
+            raise InvalidInputError(
+                f"a batch of the monitor run must be a record of trueup; got one that is none "
+                f"({type(error).__name__}: {error}). Delete its tag, {BATCH_TAG}<digest>."
+            ) from None
+        return record
 
     def as_estimate(self) -> MSEEstimate:
-        """Return the estimate that was logged."""
-        return MSEEstimate(**{**self.estimate, "reasons": tuple(self.estimate["reasons"])})
+        """Return the estimate that was logged; what was not finite is NaN again."""
+        numbers = {name: _number(self.estimate[name]) for name in ("mse", "low", "high")}
+        return MSEEstimate(
+            **{**self.estimate, **numbers, "reasons": tuple(self.estimate["reasons"])}
+        )
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float)) else math.nan
 
 
 def estimate_metrics(estimate: MSEEstimate, one_step: float, unlearned: float) -> dict[str, float]:

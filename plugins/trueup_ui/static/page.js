@@ -1,5 +1,7 @@
 // What a page gains where scripts run: forms that send themselves, times in the reader's zone, and
 // news while runs are at work. Without scripts every page still works.
+import { showCurves } from "./charts.js";
+
 document.documentElement.classList.add("scripted");
 
 export function prepare(root) {
@@ -8,6 +10,10 @@ export function prepare(root) {
     time.title = time.dateTime;
     time.textContent = moment.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
   }
+  for (const tick of root.querySelectorAll("[data-time]")) {
+    tick.textContent = new Date(Number(tick.dataset.time)).toLocaleDateString(undefined, { dateStyle: "medium" });
+  }
+  for (const section of root.querySelectorAll("[data-curves]")) showCurves(section);
 }
 
 document.addEventListener("change", (event) => {
@@ -16,3 +22,41 @@ document.addEventListener("change", (event) => {
 });
 
 prepare(document);
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  const source = document.getElementById(button.dataset.copy);
+  source.select();
+  await navigator.clipboard?.writeText(source.value).catch(() => {});
+  button.textContent = "Copied";
+});
+
+// Asks every few seconds, while the page is looked at, whether there is anything new; then the middle
+// of the page is replaced, and what had the focus keeps it.
+const PAUSE = 5000;
+
+async function lookForNews() {
+  const { version, news } = document.body.dataset;
+  if (!document.hidden && news) {
+    const answer = await fetch(news).then((reply) => (reply.ok ? reply.json() : null)).catch(() => null);
+    if (answer && answer.version !== version) await refresh(answer.version);
+  }
+  setTimeout(lookForNews, PAUSE);
+}
+
+async function refresh(version) {
+  const text = await fetch(location.href).then((reply) => reply.text());
+  const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("main");
+  const main = document.querySelector("main");
+  const busy = document.activeElement?.closest("form, details, textarea");
+  if (!fresh || (busy && main.contains(busy))) return;
+  const place = [...main.querySelectorAll("a, button, select, input")].indexOf(document.activeElement);
+  main.replaceChildren(...document.adoptNode(fresh).childNodes);
+  if (place >= 0) [...main.querySelectorAll("a, button, select, input")][place]?.focus();
+  document.body.dataset.version = version;
+  prepare(main);
+  document.getElementById("news").textContent = `Updated at ${new Date().toLocaleTimeString()}`;
+}
+
+setTimeout(lookForNews, PAUSE);

@@ -73,3 +73,18 @@ def decimals_of(spread: float | None) -> int | None:
         return None
     decimals = 1 - math.floor(math.log10(float(f"{spread:.1e}")))
     return decimals if 0 < decimals <= _MOST_DECIMALS else None
+
+
+def short(value: object) -> str:
+    """Return a parameter as text, a long number in four significant digits.
+
+    Examples
+    --------
+    >>> short("0.018940361675095763"), short("adam"), short(3)
+    ('0.01894', 'adam', '3')
+    """
+    text = str(value)
+    try:
+        return plain(float(text)) if "." in text and len(text) > 6 else text
+    except ValueError:
+        return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 from mlflow.exceptions import MlflowException
 from starlette.applications import Starlette
@@ -15,9 +16,17 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trueup.errors import TrueupError
+from trueup_ui.web.compare_routes import compare_routes
 from trueup_ui.web.experiment_routes import experiment_routes
+from trueup_ui.web.fields_routes import fields_routes
+from trueup_ui.web.models_routes import models_routes
 from trueup_ui.web.pages import Pages, StoreOf
+from trueup_ui.web.pipeline_routes import pipeline_routes
 from trueup_ui.web.rendering import STATIC
+from trueup_ui.web.study_routes import study_routes
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
 
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -32,7 +41,11 @@ _HEADERS = {
 
 
 def create_app(
-    store_of: StoreOf, *, mlflow: str | None = None, middleware: list[Middleware] | None = None
+    store_of: StoreOf,
+    *,
+    mlflow: str | None = None,
+    studies: BaseStorage | None = None,
+    middleware: list[Middleware] | None = None,
 ) -> Starlette:
     """Return the application.
 
@@ -42,12 +55,19 @@ def create_app(
         Request -> the store as the user of that request sees it.
     mlflow : str, optional
         Address of MLflow's own page, for links to runs.
+    studies : BaseStorage, optional
+        Optuna's storage of studies that are at work.
     middleware : list of Middleware, optional
         Runs before everything else.
     """
     pages = Pages(store_of, mlflow)
     routes = [
         *experiment_routes(pages),
+        *compare_routes(pages),
+        *pipeline_routes(pages),
+        *fields_routes(pages),
+        *models_routes(pages),
+        *study_routes(pages, studies),
         Mount("/static", StaticFiles(directory=STATIC), name="static"),
     ]
     return Starlette(

@@ -28,7 +28,7 @@ def experiment_routes(pages: Pages) -> list[BaseRoute]:
             "page": page,
             "orders": ORDERS,
             "groupings": choices(snapshot.runs),
-            "live": snapshot.version,
+            "live": pages.live(request, experiment, snapshot),
         }
         return pages.html(request, "experiment.html", "experiment", content, experiment)
 

@@ -10,6 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from trueup_ui.read.run_cache import Snapshot
 from trueup_ui.read.store import Store, StoredExperiment
 from trueup_ui.web.rendering import Links, Templates
 
@@ -24,6 +25,14 @@ class Shell:
     here: str
     experiment: StoredExperiment | None
     experiments: tuple[StoredExperiment, ...]
+
+
+@dataclass(frozen=True)
+class Live:
+    """What a page was made from, and where the browser asks whether there is anything newer."""
+
+    version: str
+    url: str
 
 
 class Pages:
@@ -57,6 +66,11 @@ class Pages:
     def links(self, request: Request) -> Links:
         """Return the links of a page, which may be mounted below another application."""
         return Links(request.scope.get("root_path", ""), self._mlflow)
+
+    def live(self, request: Request, experiment: StoredExperiment, snapshot: Snapshot) -> Live:
+        """Return what makes a page of an experiment refresh itself."""
+        url = self.links(request)("experiment", experiment.experiment_id, "version.json")
+        return Live(snapshot.version, url)
 
     def failure(self, request: Request, failure: Exception, status: HTTPStatus) -> Response:
         """Return what went wrong, without the frame: the store may be what failed."""

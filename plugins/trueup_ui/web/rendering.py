@@ -29,10 +29,12 @@ def environment() -> Environment:
     )
     found.filters |= {
         "plain": numbers.plain,
+        "short": numbers.short,
         "signed": numbers.signed,
         "percent": numbers.percent,
         "json": json_text,
         "when": when,
+        "day": day,
     }
     return found
 
@@ -51,6 +53,11 @@ def when(milliseconds: int) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(
         moment.isoformat(timespec="seconds"), moment.strftime("%Y-%m-%d %H:%M UTC")
     )
+
+
+def day(milliseconds: int) -> str:
+    """Return a date in UTC, for the tick of an axis."""
+    return datetime.fromtimestamp(milliseconds / 1000.0, UTC).strftime("%Y-%m-%d")
 
 
 class Links:

@@ -62,12 +62,16 @@ class Engine(Protocol):
         weight: FloatArray | None,
         sums: FloatArray,
     ) -> None:
-        """Add ``(w, w label, w proba, w proba^2, w^2, 1)`` of each row at its code in ``sums``."""
+        """Add eight numbers of each row at its code in ``sums``.
+
+        With y, p and w for label, probability and weight they are w, w y, w p, w p^2, w^2, 1,
+        w^2 p (1 - p) and w^2 (y - p)^2.
+        """
 
     def code_sums(
         self, code: IntArray, label: FloatArray, proba: FloatArray, n_codes: int
     ) -> FloatArray | None:
-        """Check rows and sum ``(1, label, proba, proba^2)`` at each code, shape (n_codes, 4).
+        """Check rows without weights, and add what ``add_cells`` does, shape (n_codes, 8).
 
         None if a row is not valid, or if the engine has no loop that does both at once.
         """

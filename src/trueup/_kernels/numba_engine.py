@@ -61,7 +61,7 @@ def add_cells(
 def code_sums(
     code: IntArray, label: FloatArray, proba: FloatArray, n_codes: int
 ) -> FloatArray | None:
-    sums = new_table(n_codes, 4)
+    sums = new_table(n_codes, 8)
     return None if numba_loops.code_sums(code, label, proba, sums) else sums
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from trueup._kernels.grid import BINS_PER_UNIT, LIMIT, N_BINS
-from trueup._kernels.numba_vectors import add_four, add_powers
+from trueup._kernels.numba_vectors import add_eight, add_powers
 from trueup._kernels.words import (
     BITS_OF_ONE,
     FIRST_FACTOR,
@@ -164,23 +164,23 @@ def add_cells(code, label, proba, weight, sums):  # type: ignore[no-untyped-def]
     weighted = len(weight) > 0
     for i in range(len(code)):
         w = weight[i] if weighted else 1.0
-        row = sums[code[i]]
-        row[0] += w
-        row[1] += w * label[i]
-        row[2] += w * proba[i]
-        row[3] += w * proba[i] * proba[i]
-        row[4] += w * w
-        row[5] += 1.0
+        y, p = label[i], proba[i]
+        s = w * w
+        add_eight(
+            sums, code[i], w, w * y, w * p, w * p * p, s, 1.0, s * p * (1.0 - p), s * (y - p) ** 2
+        )
 
 
 @compiled
 def code_sums(code, label, proba, sums):  # type: ignore[no-untyped-def]
-    """Add 1, label, proba and its square at each code; return how many rows were left out."""
+    """Add the numbers of ``add_cells`` at each code; return how many rows were left out."""
     n_bad, n_codes = 0, np.uint64(len(sums))
     for i in range(len(code)):
         c, y, p = np.uint64(code[i]), np.float64(label[i]), np.float64(proba[i])  # -1 is large
         if (c < n_codes) & ((y == 0.0) | (y == 1.0)) & (p >= 0.0) & (p <= 1.0):
-            add_four(sums, np.int64(c), 1.0, y, p, p * p)
+            add_eight(
+                sums, np.int64(c), 1.0, y, p, p * p, 1.0, 1.0, p * (1.0 - p), (y - p) * (y - p)
+            )
         else:
             n_bad += 1
     return n_bad

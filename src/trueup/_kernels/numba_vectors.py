@@ -9,7 +9,7 @@ from numba import types
 from numba.extending import intrinsic
 
 _DOUBLE, _INT, _LANE = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
-_FOUR, _EIGHT = ir.VectorType(_DOUBLE, 4), ir.VectorType(_DOUBLE, 8)
+_EIGHT = ir.VectorType(_DOUBLE, 8)
 
 
 @intrinsic
@@ -19,9 +19,21 @@ def add_powers(typing_context: Any, table: Any, row: Any, x: Any, weight: Any) -
 
 
 @intrinsic
-def add_four(typing_context: Any, table: Any, row: Any, a: Any, b: Any, c: Any, d: Any) -> Any:  # noqa: ARG001
-    """Add four numbers to a row of a table of four columns."""
-    return types.void(table, row, a, b, c, d), _add_four
+def add_eight(
+    typing_context: Any,  # noqa: ARG001
+    table: Any,
+    row: Any,
+    a: Any,
+    b: Any,
+    c: Any,
+    d: Any,
+    e: Any,
+    f: Any,
+    g: Any,
+    h: Any,
+) -> Any:
+    """Add eight numbers to a row of a table of eight columns."""
+    return types.void(table, row, a, b, c, d, e, f, g, h), _add_eight
 
 
 def _add_powers(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -35,9 +47,9 @@ def _add_powers(context: Any, builder: Any, signature: Any, arguments: Any) -> A
     return _add_to_row(context, builder, start, row, term)
 
 
-def _add_four(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _add_eight(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     table, row, *numbers = arguments
-    term = ir.Constant(_FOUR, ir.Undefined)
+    term = ir.Constant(_EIGHT, ir.Undefined)
     for k, number in enumerate(numbers):
         term = builder.insert_element(term, number, ir.Constant(_LANE, k))
     start = context.make_array(signature.args[0])(context, builder, table).data

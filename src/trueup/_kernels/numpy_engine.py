@@ -55,9 +55,11 @@ def add_cells(
     weight: FloatArray | None,
     sums: FloatArray,
 ) -> None:
-    weight = np.ones(len(code)) if weight is None else weight
-    part = weight * proba
-    columns = (weight, weight * label, part, part * proba, weight**2, np.ones(len(code)))
+    uncertain, miss = proba * (1.0 - proba), (label - proba) ** 2
+    one = np.ones(len(code))
+    w = one if weight is None else weight
+    wp, square = w * proba, w**2
+    columns = (w, w * label, wp, wp * proba, square, one, square * uncertain, square * miss)
     for k, column in enumerate(columns):
         if len(sums) <= len(code):
             sums[:, k] += np.bincount(code, column, len(sums))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from trueup._kernels.words import UInt64Array, salt_key, salted_hash
 
@@ -82,11 +81,6 @@ class PlainRows:
     row_id: UInt64Array | None
     first_row: int
     rule: HashRule
-
-    def columns(self, n: int) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-        """Return labels, probabilities and weights of the leading rows."""
-        proba = expit(self.prediction[:n]) if self.is_logit else self.prediction[:n]
-        return self.label[:n], proba, None if self.weight is None else self.weight[:n]
 
 
 @dataclass(frozen=True)

@@ -11,38 +11,46 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trueup.calibrators.base import Calibrator as Calibrator
     from trueup.calibrators.calibrated_model import CalibratedModel as CalibratedModel
-    from trueup.calibrators.compare import CalibratorScore as CalibratorScore
-    from trueup.calibrators.compare import CalibratorTable as CalibratorTable
+    from trueup.calibrators.calibrator_table import CalibratorScore as CalibratorScore
+    from trueup.calibrators.calibrator_table import CalibratorTable as CalibratorTable
     from trueup.calibrators.compare import compare_calibrators as compare_calibrators
+    from trueup.calibrators.drift import DRIFT_WINDOWS as DRIFT_WINDOWS
     from trueup.calibrators.field_offset import FieldOffsetCalibrator as FieldOffsetCalibrator
-    from trueup.calibrators.guard import GuardDecision as GuardDecision
     from trueup.calibrators.guard import Guarded as Guarded
+    from trueup.calibrators.guard_decision import GuardDecision as GuardDecision
     from trueup.calibrators.histogram import HistogramCalibrator as HistogramCalibrator
     from trueup.calibrators.ilps import ILPSCalibrator as ILPSCalibrator
     from trueup.calibrators.isotonic import IsotonicCalibrator as IsotonicCalibrator
     from trueup.calibrators.neural import NeuralCalibrator as NeuralCalibrator
+    from trueup.calibrators.offsets import OffsetTable as OffsetTable
+    from trueup.calibrators.offsets import offset_table as offset_table
     from trueup.calibrators.platt import PlattCalibrator as PlattCalibrator
     from trueup.calibrators.shift import ShiftCalibrator as ShiftCalibrator
     from trueup.calibrators.storage import load_calibrator as load_calibrator
+    from trueup.calibrators.storage import save_calibrator as save_calibrator
     from trueup.calibrators.temperature import TemperatureCalibrator as TemperatureCalibrator
 
 _HOME = {
+    "DRIFT_WINDOWS": "drift",
     "CalibratedModel": "calibrated_model",
     "Calibrator": "base",
-    "CalibratorScore": "compare",
-    "CalibratorTable": "compare",
+    "CalibratorScore": "calibrator_table",
+    "CalibratorTable": "calibrator_table",
     "FieldOffsetCalibrator": "field_offset",
-    "GuardDecision": "guard",
+    "GuardDecision": "guard_decision",
     "Guarded": "guard",
     "HistogramCalibrator": "histogram",
     "ILPSCalibrator": "ilps",
     "IsotonicCalibrator": "isotonic",
     "NeuralCalibrator": "neural",
+    "OffsetTable": "offsets",
     "PlattCalibrator": "platt",
     "ShiftCalibrator": "shift",
     "TemperatureCalibrator": "temperature",
     "compare_calibrators": "compare",
     "load_calibrator": "storage",
+    "save_calibrator": "storage",
+    "offset_table": "offsets",
 }
 
 __all__ = [*_HOME]

@@ -79,6 +79,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     state_names: ClassVar[tuple[str, ...]]
     multiclass: ClassVar[bool] = False
 
+    @property
+    def fields_read_(self) -> tuple[str, ...]:
+        """Names of the fields that ``predict_proba`` needs."""
+        return tuple(getattr(self, "levels_", ()))
+
     @abstractmethod
     def _fit(self, p: FloatArray, y: FloatArray, fields: FieldArrays, weight: FloatArray) -> None:
         """Fit on probabilities (n,) or (n, k), class indices (n,), fields and weights."""
@@ -156,7 +161,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def save(self, path: str | Path) -> None:
         """Write the calibrator into the folder ``path`` as JSON and npz, without pickle."""
-        from trueup.calibrators.storage import save_calibrator
+        from trueup.calibrators import save_calibrator
 
         save_calibrator(self, Path(path))
 
@@ -169,7 +174,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         InvalidInputError
             If the folder holds a calibrator of another class.
         """
-        from trueup.calibrators.storage import load_calibrator
+        from trueup.calibrators import load_calibrator
 
         calibrator = load_calibrator(path)
         if not isinstance(calibrator, cls):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,84 +12,30 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from trueup.calibrators.base import Calibrator, FieldArrays
+from trueup.calibrators.calibrator_table import CalibratorScore, CalibratorTable
 from trueup.calibrators.field_offset import FieldOffsetCalibrator
 from trueup.calibrators.guard import Guarded
+from trueup.calibrators.guard_decision import GuardDecision, Priority
 from trueup.calibrators.histogram import HistogramCalibrator
 from trueup.calibrators.ilps import ILPSCalibrator
 from trueup.calibrators.isotonic import IsotonicCalibrator
 from trueup.calibrators.levels import chosen_fields, fit_levels
 from trueup.calibrators.neural import NeuralCalibrator
+from trueup.calibrators.origins import IndexArray, cut_origins, random_halves
 from trueup.calibrators.paired_change import log_loss_change, row_log_loss
 from trueup.calibrators.platt import PlattCalibrator
-from trueup.calibrators.probabilities import Columns, FloatArray, check_columns, check_probabilities
+from trueup.calibrators.probabilities import (
+    Columns,
+    FloatArray,
+    check_columns,
+    check_probabilities,
+    check_weight,
+)
 from trueup.calibrators.shift import ShiftCalibrator
 from trueup.calibrators.temperature import TemperatureCalibrator
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.fields.measure import field_calibration
-
-
-@dataclass(frozen=True)
-class CalibratorScore:
-    """One row of the table, measured on the test rows.
-
-    Attributes
-    ----------
-    name : str
-        The calibrator.
-    log_loss, brier_score, auc : float
-        Of all test rows; log loss in nats.
-    field_ece, field_rce : float
-        Eq. 5 and Eq. 6 of the paper, as fractions.
-    field_ece_floor : float
-        What the Field-ECE of these predictions would be on average if they were the truth.
-    log_loss_change, log_loss_change_standard_error : float
-        Log loss minus that of the base, paired by rows.
-    kept : bool or None
-        What the guard says from the development rows alone; None for models that are not guarded.
-    """
-
-    name: str
-    log_loss: float
-    brier_score: float
-    field_ece: float
-    field_ece_floor: float
-    field_rce: float
-    auc: float
-    log_loss_change: float
-    log_loss_change_standard_error: float
-    kept: bool | None
-
-
-@dataclass(frozen=True)
-class CalibratorTable:
-    """Calibrators on one data set.
-
-    Attributes
-    ----------
-    scores : tuple of CalibratorScore
-        The base first.
-    field : str
-        The field of the field-level errors.
-    epsilon : float
-        Of the relative error.
-    n_dev, n_test : int
-        Rows that fitted and rows that were scored.
-    """
-
-    scores: tuple[CalibratorScore, ...]
-    field: str
-    epsilon: float
-    n_dev: int
-    n_test: int
-
-    def to_markdown(self) -> str:
-        """Return the table as Markdown."""
-        head = (
-            "| method | log loss | change ± SE | Brier | Field-ECE (floor) | Field-RCE | AUC "
-            "| guard |\n"
-            "|---|---|---|---|---|---|---|---|\n"
-        )
-        return head + "".join(_markdown_row(score) for score in self.scores)
+from trueup.read.times import read_times
 
 
 def default_calibrators(field: str, random_state: int = 0) -> dict[str, Calibrator]:
@@ -114,10 +60,14 @@ def compare_calibrators(
     *,
     field: str,
     times: Any = None,
+    shuffle: bool = False,
     dev_fraction: float = 0.5,
     y_proba_updated: Any = None,
     calibrators: Mapping[str, Calibrator] | None = None,
     guard: bool = True,
+    priority: Priority = "field",
+    windows: Sequence[float] = (1.0,),
+    sample_weight: Any = None,
     epsilon: float = 0.01,
     random_state: int = 0,
 ) -> CalibratorTable:
@@ -134,7 +84,10 @@ def compare_calibrators(
     field : str
         The sensitive field, one of ``fields``.
     times : array-like of shape (n,), optional
-        Orders the rows; by default they are in order.
+        Time of each row; by default the rows are taken to be in order.
+    shuffle : bool, default False
+        Where no times are given: draw the earlier and the later rows at random, the guard's halves
+        as well.
     dev_fraction : float, default 0.5
         Share of the rows, the earlier ones, that fit the calibrators.
     y_proba_updated : array-like of shape (n,), optional
@@ -144,10 +97,14 @@ def compare_calibrators(
         By default those of ``default_calibrators``.
     guard : bool, default True
         Also ask the guard, which sees the development rows only.
+    priority, windows
+        Of the guard, see :class:`Guarded`.
+    sample_weight : array-like of shape (n,), optional
+        Non-negative weights.
     epsilon : float, default 0.01
         Of the relative error.
     random_state : int, default 0
-        Seed of the default neural calibrators.
+        Seed of the default neural calibrators, and of random parts.
 
     Returns
     -------
@@ -162,19 +119,35 @@ def compare_calibrators(
         If the development or the test rows lack a class.
     """
     y, p = np.asarray(y_true, dtype=np.float64), check_probabilities(y_proba)
-    columns = check_columns(fields, len(y))
-    dev, test = _split(y, p, times, dev_fraction)
+    _check_labels(y, p)
+    columns, weight = check_columns(fields, len(y)), check_weight(sample_weight, len(y))
+    order = _order(times, len(y), shuffle)
+    dev, test = _split(y, weight, order, dev_fraction, random_state)
     sensitive = chosen_fields(columns, field, "compare_calibrators")[field]
-    judge = _Judge.of(y[test], p[test], sensitive[test], epsilon)
-    scores = [judge.score("base", p[test], None)]
+    judge = _Judge.of(y[test], p[test], sensitive[test], weight[test], epsilon)
+    scores = [judge.score("base", p[test])]
     if y_proba_updated is not None:
-        scores.append(judge.score("base_updated", check_probabilities(y_proba_updated)[test], None))
-    known = calibrators or default_calibrators(field, random_state)
-    for name, calibrator in known.items():
-        early, late = _rows(columns, dev), _rows(columns, test)
-        fitted, kept = _fit(calibrator, p[dev], y[dev], early, guard)
-        scores.append(judge.score(name, fitted.predict_proba(p[test], fields=late)[:, 1], kept))
-    return CalibratorTable(tuple(scores), field, epsilon, len(dev), len(test))
+        scores.append(judge.score("base_updated", check_probabilities(y_proba_updated)[test]))
+    how = (
+        {"priority": priority, "windows": windows, "random_state": random_state} if guard else None
+    )
+    early = _Early(
+        p[dev],
+        y[dev],
+        {name: column[dev] for name, column in columns.items()},
+        weight[dev],
+        None if order is None else order[dev],
+        how,
+    )
+    late = {name: column[test] for name, column in columns.items()}
+    predicted: dict[str, FloatArray] = {}
+    for name, calibrator in (calibrators or default_calibrators(field, random_state)).items():
+        fitted, decision = early.fitted(calibrator)
+        predicted[name] = fitted.predict_proba(p[test], fields=late)[:, 1]
+        score = judge.score(name, predicted[name], decision)
+        scores.append(replace(score, note=_note(score, fitted, predicted)))
+    by_chance = order is None
+    return CalibratorTable(tuple(scores), field, epsilon, len(dev), len(test), by_chance)
 
 
 @dataclass(frozen=True)
@@ -184,85 +157,126 @@ class _Judge:
     y: FloatArray
     base: FloatArray
     cell: NDArray[np.intp]
+    weight: FloatArray
     epsilon: float
 
     @classmethod
-    def of(cls, y: FloatArray, base: FloatArray, column: NDArray[Any], epsilon: float) -> _Judge:
-        return cls(y, base, fit_levels(column).codes(column), epsilon)
+    def of(
+        cls,
+        y: FloatArray,
+        base: FloatArray,
+        column: NDArray[Any],
+        weight: FloatArray,
+        epsilon: float,
+    ) -> _Judge:
+        return cls(y, base, fit_levels(column).codes(column), weight, epsilon)
 
-    def score(self, name: str, p: FloatArray, kept: bool | None) -> CalibratorScore:
-        change = log_loss_change(self.y, self.base, p, np.ones(len(p)))
-        measured = field_calibration(self.y, p, self.cell, epsilon=self.epsilon)
+    def score(
+        self, name: str, p: FloatArray, decision: GuardDecision | None = None
+    ) -> CalibratorScore:
+        change = log_loss_change(self.y, self.base, p, self.weight)
+        measured = field_calibration(
+            self.y, p, self.cell, epsilon=self.epsilon, sample_weight=self.weight
+        )
         return CalibratorScore(
             name=name,
-            log_loss=float(row_log_loss(self.y, p).mean()),
-            brier_score=float(np.mean((self.y - p) ** 2)),
+            log_loss=float(np.average(row_log_loss(self.y, p), weights=self.weight)),
+            brier_score=float(np.average((self.y - p) ** 2, weights=self.weight)),
             field_ece=measured.ece,
             field_ece_floor=measured.floor,
             field_rce=measured.rce,
-            auc=float(roc_auc_score(self.y, p)),
+            auc=float(roc_auc_score(self.y, p, sample_weight=self.weight)),
             log_loss_change=change.value,
             log_loss_change_standard_error=change.standard_error,
-            kept=kept,
+            kept=None if decision is None else decision.kept,
+            decision=decision,
         )
 
 
-def _split(
-    y: FloatArray, p: FloatArray, times: Any, dev_fraction: float
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+@dataclass(frozen=True)
+class _Early:
+    """The development rows, and the options of the guard that judges on them, None for no guard."""
+
+    p: FloatArray
+    y: FloatArray
+    fields: FieldArrays
+    weight: FloatArray
+    times: NDArray[Any] | None
+    guard: dict[str, Any] | None
+
+    def fitted(self, calibrator: Calibrator) -> tuple[Calibrator, GuardDecision | None]:
+        """Return the calibrator fitted on these rows, and whether the guard would keep it.
+
+        A guard that keeps a calibrator has fitted it again already.
+        """
+        is_guarded = isinstance(calibrator, Guarded)
+        if not is_guarded and self.guard is None:
+            return self._fit(clone(calibrator)), None
+        guarded = clone(calibrator) if is_guarded else Guarded(calibrator, **(self.guard or {}))
+        self._fit(guarded, times=self.times)
+        decision: GuardDecision = guarded.decision_
+        if is_guarded:
+            return guarded, decision
+        kept = guarded.calibrator_
+        return (self._fit(clone(calibrator)) if kept is None else kept), decision
+
+    def _fit(self, calibrator: Calibrator, **more: Any) -> Calibrator:
+        return calibrator.fit(self.p, self.y, fields=self.fields, sample_weight=self.weight, **more)
+
+
+def _check_labels(y: FloatArray, p: FloatArray) -> None:
     if p.ndim != 1 or y.shape != p.shape or not np.isin(y, (0.0, 1.0)).all():
         raise InvalidInputError(
             f"y_true must hold labels 0 and 1, one per probability; got shapes {y.shape} and "
             f"{p.shape}. Pass the probability of label 1."
         )
+
+
+def _order(times: Any, n: int, shuffle: bool) -> NDArray[Any] | None:
+    """Return what orders the rows, None for chance."""
+    if times is None:
+        return None if shuffle else np.arange(n)
+    if shuffle:
+        raise InvalidInputError(
+            "shuffle must be False where times are given; got True. Leave one of them out."
+        )
+    return read_times(times, n)
+
+
+def _split(
+    y: FloatArray,
+    weight: FloatArray,
+    order: NDArray[Any] | None,
+    dev_fraction: float,
+    random_state: int,
+) -> tuple[IndexArray, IndexArray]:
     if not 0.0 < dev_fraction < 1.0:
         raise InvalidInputError(
             f"dev_fraction must be in (0, 1); got {dev_fraction!r}. Use for example 0.5."
         )
-    order = np.arange(len(y)) if times is None else np.argsort(np.asarray(times), kind="stable")
-    n_dev = round(dev_fraction * len(y))
-    dev, test = order[:n_dev], order[n_dev:]
-    for part, name in ((dev, "development"), (test, "test")):
-        if len(np.unique(y[part])) < 2:
+    if order is None:
+        halves = random_halves(len(y), 1.0 - dev_fraction, random_state)
+    else:
+        (halves,) = cut_origins(order, 1.0 - dev_fraction, 1)
+    for part, name in ((halves.past, "development"), (halves.following, "test")):
+        if len(np.unique(y[part][weight[part] > 0.0])) < 2:
             raise UndefinedMetricError(
                 f"y_true must hold both classes in the {name} rows; got {len(part)} rows of one. "
                 "Use more rows or another dev_fraction."
             )
-    return dev, test
+    return halves.past, halves.following
 
 
-def _rows(columns: FieldArrays, rows: NDArray[np.intp]) -> FieldArrays:
-    return {name: column[rows] for name, column in columns.items()}
-
-
-def _fit(
-    calibrator: Calibrator, p: FloatArray, y: FloatArray, fields: FieldArrays, guard: bool
-) -> tuple[Calibrator, bool | None]:
-    """Return the calibrator fitted on all rows, and whether the guard would keep it.
-
-    The rows are in time order, so their positions serve as times. A guard that keeps a calibrator
-    has fitted it on all rows already.
-    """
-    is_guarded = isinstance(calibrator, Guarded)
-    if not (guard or is_guarded):
-        return clone(calibrator).fit(p, y, fields=fields), None
-    guarded = clone(calibrator if is_guarded else Guarded(calibrator))
-    guarded.fit(p, y, fields=fields, times=np.arange(len(y)))
-    kept = bool(guarded.decision_.kept)
-    if is_guarded:
-        return guarded, kept
-    return (guarded.calibrator_ if kept else clone(calibrator).fit(p, y, fields=fields)), kept
-
-
-def _markdown_row(score: CalibratorScore) -> str:
-    cells = (
-        score.name,
-        f"{score.log_loss:.5f}",
-        f"{score.log_loss_change:+.5f} ± {score.log_loss_change_standard_error:.5f}",
-        f"{score.brier_score:.5f}",
-        f"{score.field_ece:.4f} ({score.field_ece_floor:.4f})",
-        f"{100 * score.field_rce:.2f}%",
-        f"{score.auc:.4f}",
-        {None: "", True: "kept", False: "not kept"}[score.kept],
-    )
-    return f"| {' | '.join(cells)} |\n"
+def _note(score: CalibratorScore, fitted: Calibrator, predicted: Mapping[str, FloatArray]) -> str:
+    """Say what the row of the table does not: a contradiction, and equal predictions."""
+    notes = []
+    if score.kept and score.log_loss_change > 2.0 * score.log_loss_change_standard_error:
+        notes.append("worse on the rows of this table")
+    inner = getattr(fitted, "calibrator_", fitted)
+    if getattr(inner, "epoch_", None) == 0:
+        notes.append("its network stopped at epoch 0")
+    own = predicted[score.name]
+    same = [n for n, p in predicted.items() if n != score.name and np.allclose(p, own, 0.0, 1e-9)]
+    if same:
+        notes.append(f"predicts the same as {same[0]}")
+    return ", ".join(notes)

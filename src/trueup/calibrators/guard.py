@@ -2,71 +2,59 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import norm
-from sklearn.base import clone
 
 from trueup.calibrators.base import Calibrator, FieldArrays, Rows
-from trueup.calibrators.levels import fit_levels
-from trueup.calibrators.paired_change import Change, field_error_change, log_loss_change
+from trueup.calibrators.drift import Backtest, choose_window
+from trueup.calibrators.guard_decision import Priority
+from trueup.calibrators.guard_rule import Rule, not_fitted
+from trueup.calibrators.origins import (
+    LEAST_ORIGINS,
+    Origin,
+    cut_origins,
+    random_halves,
+)
 from trueup.calibrators.probabilities import Columns, FloatArray
 from trueup.errors import InvalidInputError, UndefinedMetricError
-
-
-@dataclass(frozen=True)
-class GuardDecision:
-    """What the guard found, and what it did.
-
-    Attributes
-    ----------
-    kept : bool
-        Whether the calibrator is used; if not, predictions pass unchanged.
-    reason : str
-        The decision in a sentence.
-    log_loss_change, log_loss_change_high : float
-        Calibrated minus uncalibrated log loss on the checked rows, in nats, and the upper end of
-        its one-sided interval. NaN if part one could not be fitted.
-    field_error_change, field_error_change_standard_error : float
-        Change of the debiased squared field error, the mean over the fields; 0 without fields.
-    n_fit, n_check : int
-        Rows of part one, which fitted, and of part two, which decided.
-    refitted : bool
-        Whether the calibrator in use was fitted again on all rows.
-    """
-
-    kept: bool
-    reason: str
-    log_loss_change: float
-    log_loss_change_high: float
-    field_error_change: float
-    field_error_change_standard_error: float
-    n_fit: int
-    n_check: int
-    refitted: bool
+from trueup.read.times import read_times
 
 
 class Guarded(Calibrator):
     """A calibrator that steps aside where it does not help.
 
-    The calibrator is fitted on the first part of the rows and kept if and only if, on the second
-    part, the one-sided upper bound of the paired log loss change is below 0 and the debiased field
-    error rises by less than one standard error. If kept it is fitted again on all rows; otherwise
-    predictions pass unchanged.
+    With times, it is fitted up to several origins and checked on the rows that follow each. It is
+    kept if and only if
+
+    - the one-sided upper bound of the mean log loss change is below 0,
+    - the mean change is below 0 by more than its standard error among the origins,
+    - the log loss rises beyond its one-sided bound at neither of the two newest origins, and
+    - with ``priority="field"``, the debiased field error rises by less than one standard error.
+
+    Without times there is one origin: two random halves. If kept, the calibrator is fitted again on
+    all rows, or on the window that follows drift best; otherwise predictions pass unchanged.
 
     Parameters
     ----------
     calibrator : Calibrator
         What to guard; it is cloned.
     check_fraction : float, default 0.5
-        Share of the rows in part two.
+        Share of the rows, the newest, that are checked.
     confidence_level : float, default 0.95
-        Of the one-sided bound.
+        Of the one-sided bounds.
     random_state : int, default 0
-        Seed of the parts where no times are given.
+        Seed of the halves where no times are given.
+    n_origins : int, default 8
+        Origins where times are given, at least 4. Fewer are used where the times are too coarse,
+        and the reason says so.
+    windows : tuple of float, default (1.0,)
+        Shares of the rows, the newest, that the calibrator may be fitted on. With several, such as
+        ``DRIFT_WINDOWS``, it follows drift: each origin uses the window that the origins before it
+        chose. They need times.
+    priority : {"field", "log_loss"}, default "field"
+        Whether a rising field error refuses a calibrator that lowers the log loss.
 
     Attributes
     ----------
@@ -78,8 +66,9 @@ class Guarded(Calibrator):
     Notes
     -----
     On exchangeable rows a calibrator without gain is kept with a probability of at most
-    ``1 - confidence_level``, up to the normal approximation. After part two the world may change:
-    the guard speaks of the rows it saw.
+    ``1 - confidence_level``, up to the normal approximation. Under drift the origins tell how a
+    calibrator fares on the next part, as long as one of theirs: fit it again by then. No guard
+    foresees a jump after the last row.
 
     Examples
     --------
@@ -100,11 +89,23 @@ class Guarded(Calibrator):
         check_fraction: float = 0.5,
         confidence_level: float = 0.95,
         random_state: int = 0,
+        n_origins: int = 8,
+        windows: Sequence[float] = (1.0,),
+        priority: Priority = "field",
     ) -> None:
         self.calibrator = calibrator
         self.check_fraction = check_fraction
         self.confidence_level = confidence_level
         self.random_state = random_state
+        self.n_origins = n_origins
+        self.windows = windows
+        self.priority = priority
+
+    @property
+    def fields_read_(self) -> tuple[str, ...]:
+        """Names of the fields that ``predict_proba`` needs: none where it steps aside."""
+        inner = getattr(self, "calibrator_", None)
+        return () if inner is None else tuple(inner.fields_read_)
 
     def fit(
         self,
@@ -122,8 +123,8 @@ class Guarded(Calibrator):
         X, y, fields, sample_weight
             As for every calibrator.
         times : array-like of shape (n,), optional
-            Part one holds the earlier rows; rows of one time stay together. Without times the parts
-            are drawn at random.
+            Time of each row; rows of one time stay together. Without times the halves are drawn at
+            random, which says nothing about later rows.
 
         Returns
         -------
@@ -135,12 +136,8 @@ class Guarded(Calibrator):
             If an input has the wrong shape or range, or the times leave a part empty.
         """
         rows = self._checked_rows(X, y, fields, sample_weight)
-        if not (0.0 < self.check_fraction < 1.0 and 0.5 <= self.confidence_level < 1.0):
-            raise InvalidInputError(
-                "check_fraction must be in (0, 1) and confidence_level in [0.5, 1); got "
-                f"{self.check_fraction!r} and {self.confidence_level!r}. Use 0.5 and 0.95."
-            )
-        self._guard(rows, self._is_checked(rows, times))
+        self._check_options(times)
+        self._guard(rows, self._origins(rows, times))
         return self
 
     def _fit(self, p: FloatArray, y: FloatArray, fields: FieldArrays, weight: FloatArray) -> None:
@@ -149,107 +146,54 @@ class Guarded(Calibrator):
     def _calibrate(self, p: FloatArray, fields: FieldArrays) -> FloatArray:
         if self.calibrator_ is None:
             return p
-        return _predict(self.calibrator_, p, fields)
+        calibrated = self.calibrator_.predict_proba(p, fields=fields)
+        return calibrated if p.ndim == 2 else np.asarray(calibrated[:, 1])
 
-    def _guard(self, rows: Rows, checked: NDArray[np.bool_]) -> None:
-        n_fit, n_check = int((~checked).sum()), int(checked.sum())
+    def _guard(self, rows: Rows, origins: tuple[Origin, ...]) -> None:
+        backtest = Backtest(self.calibrator, rows, len(self.classes_))
+        self.calibrator_ = None
         try:
-            first = self._fitted_on(rows, ~checked)
+            changes, window = choose_window(backtest, origins, tuple(self.windows))
         except UndefinedMetricError as error:
-            reason = f"not kept: part one could not be fitted ({error})"
-            nan = float("nan")
-            self.calibrator_, self.decision_ = (
-                None,
-                GuardDecision(False, reason, nan, nan, nan, nan, n_fit, n_check, refitted=False),
-            )
+            n_check = sum(len(origin.following) for origin in origins)
+            self.decision_ = not_fitted(error, len(origins[0].past), n_check)
             return
-        loss, field = _changes(rows, checked, first)
-        high = loss.value + float(norm.ppf(self.confidence_level)) * loss.standard_error
-        kept, reason = _verdict(high, field, bool(rows.fields))
-        self.calibrator_ = self._fitted_on(rows, np.ones(len(rows.y), np.bool_)) if kept else None
-        self.decision_ = GuardDecision(
-            kept=kept,
-            reason=reason,
-            log_loss_change=loss.value,
-            log_loss_change_high=high,
-            field_error_change=field.value,
-            field_error_change_standard_error=field.standard_error,
-            n_fit=n_fit,
-            n_check=n_check,
-            refitted=kept,
-        )
+        self.decision_ = Rule(self.confidence_level, self.priority).decide(changes, window)
+        if self.decision_.kept:
+            newest = np.concatenate([origins[-1].past, origins[-1].following])
+            chosen = newest[-round(window * len(newest)) :]
+            self.calibrator_ = backtest.fitted_on(np.sort(chosen))
 
-    def _fitted_on(self, rows: Rows, chosen: NDArray[np.bool_]) -> Calibrator:
-        labels = rows.y[chosen].astype(np.intp)
-        n_classes = len(self.classes_)
-        counts = np.bincount(labels, minlength=n_classes)
-        if not counts.all():
-            raise UndefinedMetricError(
-                f"y must hold all {n_classes} classes in part one; got counts {counts.tolist()}. "
-                "Use more rows."
-            )
-        fields = {name: column[chosen] for name, column in rows.fields.items()}
-        calibrator: Calibrator = clone(self.calibrator)
-        calibrator.fit(rows.p[chosen], labels, fields=fields, sample_weight=rows.weight[chosen])
-        return calibrator
-
-    def _is_checked(self, rows: Rows, times: Any) -> NDArray[np.bool_]:
-        n = len(rows.y)
+    def _origins(self, rows: Rows, times: Any) -> tuple[Origin, ...]:
         if times is None:
-            order = np.random.default_rng(self.random_state).permutation(n)
-            checked = order >= round((1.0 - self.check_fraction) * n)
-        else:
-            checked = _later(_check_times(times, rows.kept), self.check_fraction)
-        if not checked.any() or checked.all():
+            return (random_halves(len(rows.y), self.check_fraction, self.random_state),)
+        known = read_times(times, len(rows.kept))[rows.kept]
+        return cut_origins(known, self.check_fraction, self.n_origins)
+
+    def _check_options(self, times: Any) -> None:
+        if not (0.0 < self.check_fraction < 1.0 and 0.5 <= self.confidence_level < 1.0):
             raise InvalidInputError(
-                f"times must leave rows in both parts; got {int(checked.sum())} of {n} rows in "
-                "part two. Give more rows or finer times."
+                "check_fraction must be in (0, 1) and confidence_level in [0.5, 1); got "
+                f"{self.check_fraction!r} and {self.confidence_level!r}. Use 0.5 and 0.95."
             )
-        return checked
+        if self.n_origins < LEAST_ORIGINS:
+            raise InvalidInputError(
+                f"n_origins must be at least {LEAST_ORIGINS}; got {self.n_origins!r}. Use 8."
+            )
+        if self.priority not in ("field", "log_loss"):
+            raise InvalidInputError(
+                f"priority must be 'field' or 'log_loss'; got {self.priority!r}. Choose one."
+            )
+        if not self.windows or not all(0.0 < window <= 1.0 for window in self.windows):
+            raise InvalidInputError(
+                f"windows must be shares in (0, 1]; got {tuple(self.windows)!r}. "
+                "Use for example DRIFT_WINDOWS."
+            )
+        if times is None and tuple(self.windows) != (1.0,):
+            raise InvalidInputError(
+                f"windows must be (1.0,) without times; got {tuple(self.windows)!r}. "
+                "Pass the time of each row as times."
+            )
 
     def _takes_multiclass(self) -> bool:
         return self.calibrator._takes_multiclass()
-
-
-def _changes(rows: Rows, checked: NDArray[np.bool_], first: Calibrator) -> tuple[Change, Change]:
-    fields = {name: column[checked] for name, column in rows.fields.items()}
-    y, before, weight = rows.y[checked], rows.p[checked], rows.weight[checked]
-    after = _predict(first, before, fields)
-    loss = log_loss_change(y, before, after, weight)
-    if not fields:
-        return loss, Change(0.0, 0.0)
-    codes = [fit_levels(column).codes(column) for column in fields.values()]
-    return loss, field_error_change(y, before, after, weight, codes)
-
-
-def _verdict(high: float, field: Change, has_fields: bool) -> tuple[bool, str]:
-    if high >= 0.0:
-        return False, f"not kept: the upper bound of the log loss change is {high:.3g}, not below 0"
-    if has_fields and field.value >= field.standard_error:
-        return False, (
-            f"not kept: the field error rises by {field.value:.3g}, "
-            f"one standard error is {field.standard_error:.3g}"
-        )
-    return True, f"kept: the upper bound of the log loss change is {high:.3g}, below 0"
-
-
-def _predict(calibrator: Calibrator, p: FloatArray, fields: FieldArrays) -> FloatArray:
-    calibrated = calibrator.predict_proba(p, fields=fields)
-    return calibrated if p.ndim == 2 else np.asarray(calibrated[:, 1])
-
-
-def _check_times(times: Any, kept: NDArray[np.bool_]) -> NDArray[Any]:
-    array = np.asarray(times)
-    if array.shape != kept.shape:
-        raise InvalidInputError(
-            f"times must have shape {kept.shape}; got {array.shape}. Give one time per row."
-        )
-    return array[kept]
-
-
-def _later(times: NDArray[Any], fraction: float) -> NDArray[np.bool_]:
-    """Return the rows of the later times, whose share is as near to the fraction as ties allow."""
-    distinct, count = np.unique(times, return_counts=True)
-    share_before = np.concatenate([[0.0], np.cumsum(count)[:-1]]) / len(times)
-    cut = int(np.abs(share_before - (1.0 - fraction)).argmin())
-    return np.asarray(times >= distinct[cut])

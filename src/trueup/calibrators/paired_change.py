@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.calibrators.probabilities import FloatArray, to_logit
-from trueup.fields.cells import Cells, read_levels
-from trueup.fields.noise import squared_error, squared_error_slope
+from trueup.fields.cells import group_rows, squared_error_slope
+from trueup.fields.levels import read_levels
+from trueup.fields.sums import squared_error
 from trueup.losses import LogLoss, SoftmaxLogLoss
 
 
@@ -75,9 +76,11 @@ def field_error_change(
     for code in codes:
         levels = read_levels(code, "codes")
         for own, old, new in zip(label.T, before.T, after.T, strict=True):
-            cells = Cells(levels, own, old, weight)
-            value += squared_error(replace(cells, y_proba=new)) - squared_error(cells)
-            row += squared_error_slope(cells, new) * (own - new)
+            before_it = group_rows(levels, own, old, weight)
+            after_it = replace(before_it, y_proba=new[before_it.order])
+            value += squared_error(after_it.sums) - squared_error(before_it.sums)
+            slope = squared_error_slope(before_it, after_it.y_proba)
+            row[before_it.order] += slope * (after_it.y_true - after_it.y_proba)
     return Change(value / len(codes), float(np.sqrt(row @ row)) / len(codes))
 
 

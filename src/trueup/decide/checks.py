@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trueup.arguments import LARGEST_FLOAT, is_real
 from trueup.errors import InvalidInputError
 
 FloatArray = NDArray[np.float64]
@@ -20,7 +21,7 @@ def check_values(name: str, values: ArrayLike, minimum: int = 1) -> FloatArray:
     """
     try:
         array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise InvalidInputError(
             f"{name} must be an array of numbers; got {values!r}. Pass one metric value per run."
         ) from None
@@ -49,13 +50,13 @@ def check_same_length(first: FloatArray, second: FloatArray, names: tuple[str, s
 
 def check_level(name: str, level: float) -> None:
     """Raise InvalidInputError unless ``level`` is a probability strictly between 0 and 1."""
-    if not 0.0 < level < 1.0:
+    if not (is_real(level) and 0.0 < level < 1.0):
         raise InvalidInputError(f"{name} must be in (0, 1); got {level!r}. The default fits most.")
 
 
 def check_min_effect(min_effect: float) -> None:
     """Raise InvalidInputError unless ``min_effect`` is finite and not negative."""
-    if not 0.0 <= min_effect < np.inf:
+    if not (is_real(min_effect) and 0.0 <= min_effect <= LARGEST_FLOAT):
         raise InvalidInputError(
             f"min_effect must be finite and at least 0; got {min_effect!r}. "
             "Give the smallest difference that matters, in units of the metric."

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from trueup.decide.accuracy import metric_accuracy
-from trueup.decide.checks import check_level, check_min_effect
+from trueup.decide.checks import FloatArray, check_level, check_min_effect
 from trueup.decide.paired import paired_win_rate
 from trueup.decide.pairing import Arms, Paired, Values, pair_up
 from trueup.decide.proportion import Proportion
 from trueup.decide.row_bootstrap import RowLosses, row_interval
 from trueup.decide.sequential import confidence_radius, prefix_moments
 from trueup.decide.verdict import Comparison, Verdict
+from trueup.losses.scaling import exponent_of, scaled_by
 
 
 def compare(
@@ -81,14 +82,17 @@ def compare(
     check_min_effect(min_effect)
     check_level("confidence_level", confidence_level)
     arms = pair_up(candidate, baseline, paired=paired, allow_failed=allow_failed)
-    difference, radius = _mean_and_radius(arms, 1.0 - confidence_level)
+    exponent = exponent_of(arms.differences)  # not 0 where float64 can't hold their squares
+    differences = scaled_by(arms.differences, exponent)
+    difference, radius = _mean_and_radius(differences, 1.0 - confidence_level)
     better = _probability_of_better(arms, confidence_level, greater_is_better)
     low, high = difference - radius, difference + radius
+    least = float(scaled_by(np.array([min_effect]), exponent)[0])
     return Comparison(
-        verdict=_verdict(low, high, min_effect, greater_is_better),
-        difference=difference,
-        low=low,
-        high=high,
+        verdict=_verdict(low, high, least, greater_is_better),
+        difference=float(np.ldexp(difference, exponent)),
+        low=float(np.ldexp(low, exponent)),
+        high=float(np.ldexp(high, exponent)),
         p_better=better.value,
         p_better_low=better.low,
         p_better_high=better.high,
@@ -106,9 +110,9 @@ def compare(
     )
 
 
-def _mean_and_radius(arms: Arms, alpha: float) -> tuple[float, float]:
-    moments = prefix_moments(arms.differences)
-    return float(np.mean(arms.differences)), float(confidence_radius(moments, alpha)[-1])
+def _mean_and_radius(differences: FloatArray, alpha: float) -> tuple[float, float]:
+    moments = prefix_moments(differences)
+    return float(np.mean(differences)), float(confidence_radius(moments, alpha)[-1])
 
 
 def _probability_of_better(arms: Arms, level: float, greater_is_better: bool) -> Proportion:

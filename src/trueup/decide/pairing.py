@@ -78,13 +78,20 @@ def pair_up(
         first, second = {s: first[s] for s in shared}, {s: second[s] for s in shared}
     else:
         pairs = tuple(zip(in_order(first), in_order(second), strict=False))
+    differences = np.array([first[a] - second[b] for a, b in pairs])
+    if not np.isfinite(differences).all():
+        a, b = pairs[int(np.flatnonzero(~np.isfinite(differences))[0])]
+        raise InvalidInputError(
+            "candidate and baseline must be such that float64 holds their differences; got "
+            f"{first[a]} and {second[b]} at seeds {a!r} and {b!r}. Rescale the metric."
+        )
     n_finished = len(candidate) + len(baseline) - len(failed_first) - len(failed_second)
     return Arms(
         estimand="paired" if by_seed else "all pairs",
         pairs=pairs,
         candidate=_values(first),
         baseline=_values(second),
-        differences=np.array([first[a] - second[b] for a, b in pairs]),
+        differences=differences,
         n_dropped=n_finished - 2 * len(pairs),
         failed_candidate=failed_first,
         failed_baseline=failed_second,
@@ -135,7 +142,7 @@ def _finished(
 def _number(name: str, seed: Seed, value: float | None) -> float:
     try:
         return math.nan if value is None else float(value)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise InvalidInputError(
             f"{name} must hold numbers; got {value!r} at seed {seed!r}. Pass one metric per seed."
         ) from error

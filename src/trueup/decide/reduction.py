@@ -10,6 +10,7 @@ from scipy.special import stdtrit
 
 from trueup.decide.checks import FloatArray, check_level, check_same_length, check_values
 from trueup.errors import UndefinedMetricError
+from trueup.losses.scaling import exponent_of, scaled_by
 
 APPROXIMATE_BELOW = 30
 """With fewer runs the interval is labelled approximate: it can then be too short."""
@@ -95,11 +96,15 @@ def variance_reduction(
             raise UndefinedMetricError(
                 f"{name} must vary over runs; got {values[0]} in each. Use runs of other seeds."
             )
+    exponents = exponent_of(first), exponent_of(second)
+    first, second = (scaled_by(v, e) for v, e in zip((first, second), exponents, strict=True))
     low, high = _log_ratio_interval(first, second, confidence_level)
+    ratios = np.array([second.std(ddof=1) / first.std(ddof=1), np.exp(high), np.exp(low)])
+    value, low, high = 1.0 - scaled_by(ratios, exponents[0] - exponents[1])
     return Reduction(
-        value=float(1.0 - second.std(ddof=1) / first.std(ddof=1)),
-        low=float(1.0 - np.exp(high)),
-        high=float(1.0 - np.exp(low)),
+        value=float(value),
+        low=float(low),
+        high=float(high),
         n=len(first),
         approximate=len(first) < APPROXIMATE_BELOW,
         confidence_level=confidence_level,

@@ -16,6 +16,7 @@ from trueup.decide.checks import FloatArray, check_level, check_min_effect, chec
 from trueup.decide.pairing import Paired, Values, pair_up
 from trueup.decide.sequential import Moments, confidence_radius
 from trueup.errors import InvalidInputError
+from trueup.losses.scaling import exponent_of, scaled_by
 
 PILOT_LEVEL = 0.8
 """Nominal coverage of the interval that a pilot gives."""
@@ -141,7 +142,10 @@ def seeds_from_differences(
         raise InvalidInputError(
             f"candidate and baseline must give at least 2 pairs; got {n_pairs}. Run more seeds."
         )
-    distance = abs(float(np.mean(differences))) - min_effect
+    exponent = exponent_of(differences)
+    differences = scaled_by(differences, exponent)
+    least = float(scaled_by(np.array([min_effect]), exponent)[0])
+    distance = abs(float(np.mean(differences))) - least
     scale = float(np.std(differences, ddof=1))
     if scale > 0.0:
         effect = distance / scale

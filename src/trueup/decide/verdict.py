@@ -125,13 +125,13 @@ class Comparison:
 
     def _size(self, candidate: str, baseline: str) -> str:
         ends = _bracket((self.low, self.high), 1.0, "+.3g")
-        return f"mean of {candidate} - {baseline} {self.difference:+.3g} {ends} on these rows"
+        size = f"mean of {candidate} - {baseline} {self.difference:+.3g} {ends} on these rows"
+        return size if self.rows is None else f"{size}, over seeds and at any time"
 
     def _remarks(self) -> list[str]:
         remarks = []
         if self.rows is not None:
-            ends = _bracket((self.rows.low, self.rows.high), 1.0, "+.3g")
-            remarks.append(f"{ends} over seeds and rows")
+            remarks.append(self._rows_in_words(self.rows))
         failed = len(self.failed_candidate) + len(self.failed_baseline)
         if failed:
             remarks.append(f"{failed} failed run{'s' * (failed > 1)} left out")
@@ -140,11 +140,23 @@ class Comparison:
             remarks.append(f"{dropped} run{'s' * (dropped > 1)} without a partner left out")
         return remarks
 
+    @property
+    def _level(self) -> str:
+        return f"{100.0 * self.confidence_level:.4g}%"
+
+    def _rows_in_words(self, rows: RowInterval) -> str:
+        """Say what kind of interval it is: it may be narrower, and promises less."""
+        ends = _bracket((rows.low, rows.high), 1.0, "+.3g")
+        label = f"bootstrap over seeds and rows {ends}, for these numbers of both"
+        if rows.high - rows.low < self.high - self.low:
+            return f"{label}; it is narrower since only the first one may be looked at each seed"
+        return label
+
     def _outlook(self) -> str:
         needed = self.seeds_needed()
         if needed is None:
             return "more seeds are needed"
-        return f"{needed} would settle it at {self.confidence_level:.0%}"
+        return f"with a power of {needed.power:.0%}, {needed} would settle it at {self._level}"
 
 
 def _bracket(ends: tuple[float, ...], factor: float, form: str) -> str:

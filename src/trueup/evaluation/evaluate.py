@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from trueup._kernels import UInt64Array
 from trueup.errors import InexactSummaryError, InvalidInputError
-from trueup.fields.measure import FieldCalibration, field_calibration
+from trueup.fields.calibration import FieldCalibration
+from trueup.fields.columns import read_binary_rows
+from trueup.fields.measure import calibration_of_rows
 from trueup.losses import Loss
 from trueup.losses.scaling import scaled
 from trueup.read.columns import check_threads
@@ -109,37 +111,27 @@ def evaluate(
             "Pass CrossFit(), HoldOut(), Rolling(period) or InSample()."
         )
     check_threads(threads)
-    prediction = y_pred if y_logit is None else y_logit
-    summary = _summary_for(loss, split, y_true, prediction, times) if fields is None else None
+    columns = {
+        "y_true": y_true,
+        "y_pred": y_pred,
+        "y_logit": y_logit,
+        "labels": labels,
+        "sample_weight": sample_weight,
+    }
+    summary = _summary_for(loss, split, y_true, y_pred if y_logit is None else y_logit, times)
     if summary is not None:
         if times is not None:
             read_times(times, len(y_true))
-        summary.update(
-            y_true,
-            y_pred,
-            y_logit=y_logit,
-            labels=labels,
-            row_id=row_id,
-            sample_weight=sample_weight,
-            threads=threads,
-        )
+        summary.update(**columns, row_id=row_id, threads=threads)
         with suppress(InexactSummaryError):  # the rows themselves are at hand
-            return summary.compute()
-    rows = read_rows(
-        y_true,
-        y_pred,
-        loss=loss,
-        y_logit=y_logit,
-        labels=labels,
-        row_id=row_id,
-        times=times,
-        sample_weight=sample_weight,
-    )
+            evaluation = summary.compute()
+            return replace(evaluation, fields=_measured(fields, summary.loss, columns))
+    rows = read_rows(**columns, loss=loss, row_id=row_id, times=times)
     return score(
         _sample(rows, split),
         split,
         rows_fingerprint(_identities(rows, split), rows.y_true, rows.weight),
-        {} if fields is None else _field_calibrations(rows, fields),
+        _measured(fields, rows.loss, columns),
     )
 
 
@@ -251,11 +243,13 @@ def _sample(rows: Rows, split: Split) -> Sample:
     )
 
 
-def _field_calibrations(rows: Rows, fields: Mapping[str, Any]) -> dict[str, FieldCalibration]:
-    require_fields(fields, rows.loss)
+def _measured(
+    fields: Mapping[str, Any] | None, loss: Loss, columns: Mapping[str, Any]
+) -> dict[str, FieldCalibration]:
+    if fields is None:
+        return {}
+    require_fields(fields, loss)
+    rows = read_binary_rows(**columns)
     return {
-        str(name): field_calibration(
-            rows.y_true, expit(rows.margin), values, sample_weight=rows.weight, name=str(name)
-        )
-        for name, values in fields.items()
+        str(name): calibration_of_rows(rows, values, str(name)) for name, values in fields.items()
     }

@@ -8,29 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from glob import glob
-from importlib import import_module
-from os import PathLike, fspath
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from itertools import takewhile
+from typing import Any
 
-from trueup.errors import InvalidInputError, UnscorableInputError
-from trueup.read.arrow import array_of_column, levels_of_column
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.errors import InvalidInputError
+from trueup.losses import get_loss
+from trueup.read.arrow import (
+    array_of_column,
+    ids_of_column,
+    labels_of_cells,
+    levels_of_column,
+    missing_rows_of,
+)
+from trueup.read.csv_files import Dialect, Role
+from trueup.read.files import FileBatch, Paths, file_batches, require_rows, resolve
+from trueup.read.id_types import IdTypes
+from trueup.read.missing import missing_message
 from trueup.read.notices import Notices
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Split
 from trueup.summaries import LossSummary, summary_of
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
-
 _DEFAULT_SPLIT = CrossFit()
-_BATCH_ROWS = 1 << 20
-_CSV_BLOCK = 16 << 20
-PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
-_SHOWN_COLUMNS = 20
 
 
 def evaluate_files(
@@ -47,6 +49,9 @@ def evaluate_files(
     fields: Sequence[str] = (),
     threads: int = 1,
     on_batch: Callable[[int], object] | None = None,
+    sep: str | None = None,
+    decimal: str | None = None,
+    id_type: str | None = None,
 ) -> Evaluation:
     """Return the evaluation of the predictions in files, read in one pass.
 
@@ -70,6 +75,11 @@ def evaluate_files(
         Threads that summarise a batch; more than one also lets pyarrow decode in parallel.
     on_batch : callable, optional
         Called with the number of rows of each batch after it was read, for a progress bar.
+    sep, decimal : str, optional
+        What separates cells and decimals of CSV files; recognised by default, and said.
+    id_type : {"integer", "text"}, optional
+        What the ids are. By default files that disagree are refused; "text" allows it. The id of
+        a row does not depend on it.
 
     Raises
     ------
@@ -81,43 +91,20 @@ def evaluate_files(
     """
     columns = _Columns(y_true, y_proba, y_logit, row_id, sample_weight, tuple(fields))
     files = resolve(paths)
-    summary, notices = summary_of(loss, split), Notices()
-    n_rows = 0
-    for batch in _batches(files, columns, threads):
+    summary, notices, id_types = summary_of(loss, split), Notices(), IdTypes(id_type)
+    reader = _Reader(columns, labels, id_types)
+    dialect, n_rows = Dialect(sep, decimal), 0
+    batches = file_batches(files, columns.roles(loss), dialect, use_threads=threads > 1)
+    for batch in batches:
         n_rows += batch.table.num_rows
-        notices.add(_update(summary, batch, columns, labels, threads))
+        reader.refuse_missing(batch, batches)
+        notices.add(_update(summary, batch, reader, threads))
         if on_batch is not None:
             on_batch(batch.table.num_rows)
     require_rows(n_rows, files)
+    id_types.check()
     notices.warn()
     return summary.compute()
-
-
-def resolve(paths: Paths) -> list[Path]:
-    """Return the files that paths and globs name, each once.
-
-    Raises
-    ------
-    InvalidInputError
-        If a path or a glob names no file, or one of another type.
-    """
-    given = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
-    found: dict[Path, None] = {}
-    for path in [fspath(path) for path in given]:
-        matches = [path] if Path(path).is_file() else sorted(glob(path, recursive=True))
-        files = [Path(match) for match in matches if Path(match).is_file()]
-        if not files:
-            raise InvalidInputError(
-                f"paths must name files; got {path!r}, which matches none. Check the path."
-            )
-        found |= dict.fromkeys(files)
-    for file in found:
-        if not file.name.endswith(PARQUET + _CSV):
-            raise InvalidInputError(
-                f"paths must end in one of {', '.join(PARQUET + _CSV)}; got {file.name!r}. "
-                "Convert the file to parquet."
-            )
-    return list(found)
 
 
 @dataclass(frozen=True)
@@ -134,97 +121,69 @@ class _Columns:
         names = ("y_true", "y_pred", "y_logit", "row_id", "sample_weight")
         return {name: column for name in names if (column := getattr(self, name)) is not None}
 
-    def all(self) -> list[str]:
-        return list(dict.fromkeys([*self.arguments().values(), *self.fields]))
+    def roles(self, loss: str) -> dict[str, Role]:
+        """Return what each column is read for."""
+        is_class = get_loss(loss).task == "binary"
+        of_argument: dict[str, Role] = {
+            "y_true": "label" if is_class else "number",
+            "row_id": "id",
+        }
+        arguments = self.arguments()
+        levels: dict[str, Role] = dict.fromkeys(self.fields, "level")
+        return levels | {arguments[name]: of_argument.get(name, "number") for name in arguments}
 
 
 @dataclass(frozen=True)
-class _FileBatch:
-    table: pa.RecordBatch
-    file: Path
-    first_row: int
+class _Reader:
+    """From the columns of a batch to what a summary is updated with."""
 
+    columns: _Columns
+    labels: Sequence[Any] | None
+    id_types: IdTypes
 
-def _batches(files: list[Path], columns: _Columns, threads: int) -> Iterator[_FileBatch]:
-    arrow = _pyarrow("lib")
-    for file in files:
-        first_row = 0
-        read = _read_parquet if file.name.endswith(PARQUET) else _read_csv
-        try:
-            for table in read(file, columns.all(), threads > 1):
-                yield _FileBatch(table, file, first_row)
-                first_row += table.num_rows
-        except arrow.ArrowException as error:
-            raise InvalidInputError(
-                f"{file} must be a readable file; got {str(error).splitlines()[0]!r}. "
-                "Check that it is complete."
-            ) from error
+    def refuse_missing(self, batch: FileBatch, further: Iterator[FileBatch]) -> None:
+        """Refuse a batch that misses a value, counting those of the whole file."""
+        for name in self.columns.arguments().values():
+            missing = _missing(batch, name)
+            if len(missing):
+                of_file = takewhile(lambda other: other.file == batch.file, further)
+                count = len(missing) + sum(len(_missing(other, name)) for other in of_file)
+                first = batch.first_row + int(missing[0])
+                raise InvalidInputError(missing_message(name, count, first, batch.file))
 
-
-def _read_parquet(file: Path, columns: list[str], use_threads: bool) -> Iterator[pa.RecordBatch]:
-    parquet = _pyarrow("parquet")
-    with parquet.ParquetFile(file) as reader:
-        require_columns(columns, reader.schema_arrow.names, file)
-        for group in range(reader.num_row_groups):  # over all groups at once, the pages pile up
-            yield from reader.iter_batches(
-                _BATCH_ROWS, row_groups=[group], columns=columns, use_threads=use_threads
-            )
-
-
-def _read_csv(file: Path, columns: list[str], use_threads: bool) -> Iterator[pa.RecordBatch]:
-    csv = _pyarrow("csv")
-    options = csv.ReadOptions(block_size=_CSV_BLOCK, use_threads=use_threads)
-    with csv.open_csv(str(file), read_options=options) as reader:
-        require_columns(columns, reader.schema.names, file)
-    convert = csv.ConvertOptions(include_columns=columns)
-    with csv.open_csv(str(file), read_options=options, convert_options=convert) as reader:
-        yield from reader
-
-
-def _pyarrow(module: str) -> Any:
-    try:
-        return import_module(f"pyarrow.{module}")
-    except ImportError as error:
-        raise ImportError(
-            "Reading files needs pyarrow. Install it with: pip install 'trueup[files]'"
-        ) from error
-
-
-def require_columns(wanted: list[str], present: list[str], file: Path) -> None:
-    """Refuse a file that lacks a column, naming those it has."""
-    for name in wanted:
-        if name not in present:
-            shown = ", ".join(present[:_SHOWN_COLUMNS])
-            more = "" if len(present) <= _SHOWN_COLUMNS else f" and {len(present)} in all"
-            raise InvalidInputError(
-                f"column {name!r} must be in {file}; got {shown}{more}. Check the spelling."
-            )
-
-
-def require_rows(n_rows: int, files: list[Path]) -> None:
-    """Refuse files that hold no rows between them, naming the first."""
-    if n_rows == 0:
-        others = f" and {len(files) - 1} more" if len(files) > 1 else ""
-        raise UnscorableInputError(
-            f"files must hold at least one row; got none in {files[0]}{others}. "
-            "Check what wrote them."
-        )
-
-
-def _update(
-    summary: LossSummary,
-    batch: _FileBatch,
-    columns: _Columns,
-    labels: Sequence[Any] | None,
-    threads: int,
-) -> Notices:
-    try:
-        values = {
-            name: array_of_column(batch.table, column)
-            for name, column in columns.arguments().items()
+    def arguments(self, batch: FileBatch) -> dict[str, Any]:
+        """Return the columns by the argument of ``update``."""
+        return {
+            argument: self._argument(argument, name, batch)
+            for argument, name in self.columns.arguments().items()
         }
-        fields = {name: levels_of_column(batch.table, name) for name in columns.fields}
-        return summary.add(values, labels, fields or None, threads)
+
+    def _argument(self, argument: str, name: str, batch: FileBatch) -> Any:
+        column = batch.table.column(name)
+        if argument == "row_id":
+            ids, are_integers = ids_of_column(column)
+            self.id_types.add(batch.file, are_integers, len(ids))
+            return ids
+        if argument == "y_true" and batch.csv is not None and hasattr(column, "dictionary"):
+            return labels_of_cells(column, self.labels, batch.csv.decimal)
+        return array_of_column(batch.table, name)
+
+    def fields(self, batch: FileBatch) -> dict[str, Any]:
+        """Return the levels of each field."""
+        return {
+            name: levels_of_column(batch.table, name, is_cells=batch.csv is not None)
+            for name in self.columns.fields
+        }
+
+
+def _missing(batch: FileBatch, name: str) -> NDArray[np.intp]:
+    return missing_rows_of(batch.table.column(name), is_cells=batch.csv is not None)
+
+
+def _update(summary: LossSummary, batch: FileBatch, reader: _Reader, threads: int) -> Notices:
+    try:
+        fields = reader.fields(batch)
+        return summary.add(reader.arguments(batch), reader.labels, fields or None, threads)
     except InvalidInputError as error:
         last = batch.first_row + batch.table.num_rows - 1
         raise InvalidInputError(

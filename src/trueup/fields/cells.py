@@ -1,222 +1,185 @@
-"""The cells of a field: which level a row belongs to, and sums over the rows of each level."""
+"""The rows of a field, put in the order of their levels: each level is then one run of rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.errors import InvalidInputError
+from trueup.fields.levels import Levels
+from trueup.fields.sums import LevelSums, joined
 from trueup.losses import FloatArray
-from trueup.read.columns import column
 
-MISSING = "(missing)"
-
-
-@dataclass(frozen=True)
-class Levels:
-    """Level of each row.
-
-    Attributes
-    ----------
-    codes : int array of shape (n,)
-        Index of the level of each row.
-    names : tuple of str
-        The levels that occur.
-    """
-
-    codes: NDArray[np.intp]
-    names: tuple[str, ...]
-
-
-def read_levels(field: Any, name: str, n_quantiles: int = 20) -> Levels:
-    """Return the level of each row: categories as they are, fractional numbers by quantiles.
-
-    Parameters
-    ----------
-    field : array-like of shape (n,)
-        Strings, integers, booleans, dates or categories; a missing value is a level of its own.
-        Floating-point numbers with a fractional part are cut at their quantiles.
-    name : str
-        Name of the field, for messages.
-    n_quantiles : int, default 20
-        Number of quantile bins, at least 2.
-    """
-    if isinstance(n_quantiles, bool) or n_quantiles < 2:
-        raise InvalidInputError(
-            f"n_quantiles must be at least 2; got {n_quantiles!r}. 20 is usual."
-        )
-    known = getattr(field, "cat", field)  # a categorical column knows its codes
-    if hasattr(known, "codes") and hasattr(known, "categories"):
-        return _occurring(np.asarray(known.codes), [str(v) for v in known.categories])
-    values = column(field, name, may_miss=True)
-    if values.dtype.kind == "O":
-        values = np.array([MISSING if _is_missing(v) else str(v) for v in values.tolist()])
-    if values.dtype.kind == "f" and (np.mod(values[np.isfinite(values)], 1.0) != 0.0).any():
-        return _quantile_levels(values, n_quantiles)
-    if _are_codes(values):
-        return _dense(values)
-    levels, codes = np.unique(values, return_inverse=True)
-    return Levels(codes, tuple(_level_name(level) for level in levels.tolist()))
-
-
-def _are_codes(values: NDArray[Any]) -> bool:
-    """Tell whether values are integers that can be counted in a table, which saves a sort."""
-    if values.dtype.kind not in "iu" or len(values) == 0:
-        return False
-    return bool(values.min() >= 0 and values.max() <= len(values))
-
-
-def _dense(values: NDArray[Any]) -> Levels:
-    present = np.bincount(values) > 0
-    levels = np.flatnonzero(present)
-    codes = values if len(levels) == len(present) else (np.cumsum(present) - 1)[values]
-    return Levels(codes.astype(np.intp, copy=False), tuple(map(str, levels.tolist())))
-
-
-def combine_fields(first: Any, second: Any) -> NDArray[np.str_]:
-    """Return the pair of levels of each row as one field, for errors over pairs of fields.
-
-    Parameters
-    ----------
-    first, second : array-like of shape (n,)
-        Two fields, read as :func:`trueup.field_calibration_error` reads them.
-
-    Examples
-    --------
-    >>> from trueup import combine_fields
-    >>> combine_fields(["a", "a", "b"], [1, 2, 2]).tolist()
-    ['a & 1', 'a & 2', 'b & 2']
-    """
-    one, two = read_levels(first, "first"), read_levels(second, "second")
-    if len(one.codes) != len(two.codes):
-        raise InvalidInputError(
-            f"second must have as many rows as first ({len(one.codes)}); got {len(two.codes)}. "
-            "Pass all rows."
-        )
-    pair, codes = np.unique(one.codes * len(two.names) + two.codes, return_inverse=True)
-    names = [
-        f"{one.names[i]} & {two.names[j]}"
-        for i, j in zip(*divmod(pair, len(two.names)), strict=True)
-    ]
-    return np.array(names)[codes]
-
-
-def _occurring(codes: NDArray[Any], categories: list[str]) -> Levels:
-    """Return the categories that occur; the code of a missing value is -1."""
-    names = [MISSING, *categories]
-    codes = codes.astype(np.intp) + 1
-    present = np.bincount(codes, minlength=len(names)) > 0
-    levels = tuple(names[code] for code in np.flatnonzero(present))
-    return Levels((np.cumsum(present) - 1)[codes], levels)
-
-
-def _quantile_levels(values: FloatArray, n_quantiles: int) -> Levels:
-    missing = np.isnan(values)
-    inner = np.linspace(0.0, 1.0, n_quantiles + 1)[1:-1]
-    edges = np.unique(np.quantile(values[~missing], inner, method="inverted_cdf"))
-    ends = ["-inf", *(f"{edge:.6g}" for edge in edges), "inf"]
-    names = [f"({low}, {high}]" for low, high in pairwise(ends)]
-    codes = np.where(missing, -1, np.searchsorted(edges, values, side="left"))
-    return _occurring(codes, names)
-
-
-def _is_missing(value: object) -> bool:
-    """Tell None, NaN, NaT and pandas' NA, which does not compare, from values."""
-    return not isinstance(value, str) and str(value) in ("None", "nan", "NaT", "<NA>")
-
-
-def _level_name(level: object) -> str:
-    if _is_missing(level):
-        return MISSING
-    return str(int(level)) if isinstance(level, float) and level.is_integer() else str(level)
+_PART_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Rows of binary predictions, grouped by the level of a field.
+    """Rows of binary predictions, level by level.
 
     Attributes
     ----------
-    levels : Levels
-        Level of each row, of which there are k.
-    y_true, y_proba, weight : float array of shape (n,)
-        Labels, probabilities and weights.
+    names : tuple of str
+        The k levels.
+    count : int array of shape (k,)
+        Rows of each level, at least one.
+    y_true, y_proba : float array of shape (n,)
+        Labels and probabilities.
+    weight : float array of shape (n,) or None
+        Weights; None where all are 1.
+    order : int array of shape (n,)
+        Where each row came from among these n.
     """
 
-    levels: Levels
+    names: tuple[str, ...]
+    count: NDArray[np.intp]
     y_true: FloatArray
     y_proba: FloatArray
-    weight: FloatArray
-
-    def sums(self, values: FloatArray) -> FloatArray:
-        """Return the sum of row values over each cell, shape (k,)."""
-        k = len(self.levels.names)
-        return np.bincount(self.levels.codes, weights=values, minlength=k).astype(np.float64)
+    weight: FloatArray | None
+    order: NDArray[np.intp]
 
     @cached_property
-    def count(self) -> NDArray[np.intp]:
-        """Rows of each cell."""
-        return np.bincount(self.levels.codes, minlength=len(self.levels.names))
+    def first(self) -> NDArray[np.intp]:
+        """First row of each level."""
+        return np.cumsum(self.count) - self.count
 
     @cached_property
-    def total(self) -> FloatArray:
-        """Weight of each cell."""
-        return self.sums(self.weight)
+    def sums(self) -> LevelSums:
+        """Sums over each level."""
+        return joined([part._own_sums() for part in self.parts()])
 
-    @cached_property
-    def label_sum(self) -> FloatArray:
-        """Weighted sum of labels."""
-        return self.sums(self.weight * self.y_true)
+    def over(self, values: FloatArray) -> FloatArray:
+        """Return the sum over each level, along the last axis."""
+        return np.asarray(np.add.reduceat(values, self.first, axis=-1), dtype=np.float64)
 
-    @cached_property
-    def proba_sum(self) -> FloatArray:
-        """Weighted sum of probabilities."""
-        return self.sums(self.weight * self.y_proba)
+    def weighted(self, values: FloatArray, weight: FloatArray | None) -> FloatArray:
+        """Return the weighted sum over each level."""
+        return self.over(values if weight is None else weight * values)
 
-    @cached_property
-    def variance(self) -> FloatArray:
-        """Variance of ``label_sum`` if the probabilities are right."""
-        return self.sums(self.weight**2 * self.y_proba * (1.0 - self.y_proba))
+    def of_rows(self, values: FloatArray) -> FloatArray:
+        """Return the value of the level of each row."""
+        return np.asarray(np.repeat(values, self.count), dtype=np.float64)
 
-    @cached_property
-    def pair_share(self) -> FloatArray:
-        """Factor of each cell's pairs of rows in the mean squared bias; 0 for cells of one row."""
-        spare = self.total - self.sums(self.weight**2) / self.total
-        several = spare > 1e-9 * self.total
-        rows = float(self.total[several].sum())
-        return np.divide(1.0 / max(rows, 1e-300), spare, np.zeros_like(spare), where=several)
+    def parts(self) -> Iterator[Cells]:
+        """Yield the levels in parts of so many rows that temporaries stay in a core's cache."""
+        ends, start = np.cumsum(self.count), 0
+        while start < len(ends):
+            limit = self.first[start] + _PART_ROWS
+            stop = max(start + 1, int(np.searchsorted(ends, limit, side="right")))
+            rows = slice(self.first[start], ends[stop - 1])
+            yield Cells(
+                self.names[start:stop],
+                self.count[start:stop],
+                self.y_true[rows],
+                self.y_proba[rows],
+                None if self.weight is None else self.weight[rows],
+                self.order[rows],
+            )
+            start = stop
 
-    @cached_property
-    def is_weighted(self) -> bool:
-        """Whether some weight differs from 1."""
-        return bool((self.weight != 1.0).any())
-
-    @cached_property
-    def smallest_weight(self) -> FloatArray:
-        """Smallest weight of each cell."""
-        smallest = np.full(len(self.levels.names), np.inf)
-        np.minimum.at(smallest, self.levels.codes, self.weight)
-        return smallest
-
-    @cached_property
-    def spread(self) -> FloatArray:
-        """Squared coefficient of variation of the weights of each cell; 0 where all are equal."""
-        return self.sums(self.weight**2) * self.count / self.total**2 - 1.0
-
-    def keep(self, min_count: int) -> Cells:
-        """Return the cells of positive weight that have at least ``min_count`` rows."""
-        kept = (self.count >= min_count) & (self.total > 0.0)
-        return self if kept.all() else self._rows(kept[self.levels.codes])
+    def keep(self, levels: NDArray[np.bool_]) -> Cells:
+        """Return the rows of some levels."""
+        if levels.all():
+            return self
+        kept = self._rows(np.repeat(levels, self.count))
+        names = tuple(name for name, stays in zip(self.names, levels, strict=True) if stays)
+        return replace(kept, names=names, count=self.count[levels])
 
     def positive_weight(self) -> Cells:
-        """Return the rows of positive weight; each cell must have one."""
-        return self._rows(self.weight > 0.0)
+        """Return the rows of positive weight; each level must have one."""
+        if self.weight is None or self.weight.all():
+            return self
+        positive = self.weight > 0.0
+        count = np.add.reduceat(positive.astype(np.intp), self.first)
+        return replace(self._rows(positive), count=count)
+
+    def _own_sums(self) -> LevelSums:
+        y, p, w = self.y_true, self.y_proba, self.weight
+        uncertain, miss = p * (1.0 - p), (y - p) ** 2
+        squared_weight = None if w is None else w**2
+        count = self.count.astype(np.float64)
+        return LevelSums(
+            names=self.names,
+            count=self.count,
+            total=count if w is None else self._one_by_one(w),
+            label=self._one_by_one(y if w is None else w * y),
+            proba=self._one_by_one(p if w is None else w * p),
+            square=self.weighted(p * p, w),
+            weight_square=count if squared_weight is None else self.over(squared_weight),
+            variance=self.weighted(uncertain, squared_weight),
+            miss_square=self.weighted(miss, squared_weight),
+        )
+
+    def _one_by_one(self, values: FloatArray) -> FloatArray:
+        """Return the sum over each level, to the last bit that of a pass over unsorted rows."""
+        levels = np.repeat(np.arange(len(self.count)), self.count)
+        return np.bincount(levels, values, len(self.count)).astype(np.float64, copy=False)
 
     def _rows(self, rows: NDArray[np.bool_]) -> Cells:
-        levels = _occurring(self.levels.codes[rows], list(self.levels.names))
-        return Cells(levels, self.y_true[rows], self.y_proba[rows], self.weight[rows])
+        weight = None if self.weight is None else _unless_ones(self.weight[rows])
+        return replace(
+            self,
+            y_true=self.y_true[rows],
+            y_proba=self.y_proba[rows],
+            weight=weight,
+            order=_ranks(self.order[rows]),
+        )
+
+
+def group_rows(
+    levels: Levels, y_true: FloatArray, y_proba: FloatArray, weight: FloatArray | None
+) -> Cells:
+    """Put rows in the order of their levels; each level must occur.
+
+    Parameters
+    ----------
+    levels : Levels
+        Level of each row.
+    y_true, y_proba : float array of shape (n,)
+        Labels and probabilities.
+    weight : float array of shape (n,) or None
+        Weights; weights of 1 count as none.
+    """
+    count = np.bincount(levels.codes, minlength=len(levels.names))
+    codes = levels.codes.astype(_narrowest(len(count)), copy=False)
+    order = np.argsort(codes, kind="stable")
+    weight = None if weight is None else _unless_ones(weight[order])
+    return Cells(levels.names, count, y_true[order], y_proba[order], weight, order)
+
+
+def _ranks(values: NDArray[np.intp]) -> NDArray[np.intp]:
+    ranks = np.empty_like(values)
+    ranks[np.argsort(values)] = np.arange(len(values))
+    return ranks
+
+
+def _unless_ones(weight: FloatArray) -> FloatArray | None:
+    return None if (weight == 1.0).all() else weight
+
+
+def _narrowest(n_levels: int) -> type[np.unsignedinteger]:
+    """Return the type of codes that is sorted fastest: sixteen bits go by radix."""
+    return np.uint16 if n_levels <= 1 << 16 else np.uint64
+
+
+def squared_error_slope(cells: Cells, y_proba: FloatArray) -> FloatArray:
+    """Return by how much a label moves the change of ``squared_error`` to other predictions.
+
+    Given both predictions the change is linear in the labels, so its standard error follows from
+    the rows' residuals without resampling.
+
+    Parameters
+    ----------
+    cells : Cells
+        Rows with the first predictions.
+    y_proba : float array of shape (n,)
+        The others, in the order of the cells.
+    """
+    change = y_proba - cells.y_proba
+    moved = change if cells.weight is None else cells.weight * change
+    others = cells.of_rows(cells.over(moved)) - moved
+    share = -2.0 * cells.of_rows(cells.sums.pair_share)
+    return np.asarray(share * others if cells.weight is None else share * cells.weight * others)

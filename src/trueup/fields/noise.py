@@ -1,7 +1,7 @@
 """The noise of a field calibration error: its floor, and an estimate without it.
 
 The floor is what the very same probabilities would score if they were right, ``y ~ p``. The
-debiased error has the noise taken out of the square of each cell's error.
+debiased error has the noise taken out of the square of each level's error.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ import numpy as np
 
 from trueup.errors import InvalidInputError
 from trueup.fields.cells import Cells
-from trueup.fields.distribution import mean_absolute_deviation
+from trueup.fields.drawn_labels import Draws, Plan, draw_levels, draw_rows
+from trueup.fields.sums import LevelSums, squared_error
 from trueup.losses import FloatArray
 from trueup.losses.scaling import LARGEST, SMALLEST
 
 _CONFIDENCE = 0.95
-_MOST_DRAWS, _FEWEST_DRAWS, _ROWS_DRAWN = 200, 40, 20_000_000
+_FEW_ROWS = 10_000
+_ROWS_OF_A_SMALL_LEVEL = 20
+_MOST_DRAWS, _FEWEST_DRAWS, _NUMBERS_DRAWN = 200, 40, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -31,11 +34,11 @@ class Noise:
     ece_band, rce_band : tuple of float
         Central 95% of those errors.
     debiased : float
-        Mean over rows of the squared bias of their cell, in squared probability units, without the
-        part that noise adds; may be negative.
+        Mean over rows of the squared bias of their level, in squared probability units, without
+        the part that noise adds; may be negative.
     debiased_interval : tuple of float
         95% interval of ``debiased``: parametric bootstrap around the truth, inverted; None twice
-        where no cell has two rows of uncertain label.
+        where no level has two rows of uncertain label.
     """
 
     ece_floor: float
@@ -46,77 +49,80 @@ class Noise:
     debiased_interval: tuple[float, float] | tuple[None, None]
 
 
-def absolute_error(cells: Cells, label_sum: FloatArray | None = None) -> float:
-    """Return the Field-ECE (Eq. 5), with other labels where their sums are given."""
-    observed = cells.label_sum if label_sum is None else label_sum
-    return float(np.abs(observed - cells.proba_sum).sum() / cells.total.sum())
+def measure_noise(
+    sums: LevelSums,
+    epsilon: float,
+    random_state: int,
+    *,
+    rows: Cells | None = None,
+    floor: float | None = None,
+) -> Noise:
+    """Simulate labels from the probabilities and summarise what the errors do.
 
-
-def relative_error(cells: Cells, epsilon: float, label_sum: FloatArray | None = None) -> float:
-    """Return the Field-RCE (Eq. 6), with other labels where their sums are given."""
-    observed = cells.label_sum if label_sum is None else label_sum
-    gap = np.abs(observed - cells.proba_sum)
-    rate = observed / cells.total
-    return float((gap / (rate + epsilon)).sum() / cells.total.sum())
-
-
-def squared_error(cells: Cells, y_true: FloatArray | None = None) -> float:
-    """Return the mean over rows of the squared bias of their cell, unbiased.
-
-    Notes
-    -----
-    In a cell of n rows with residuals r, ``((sum r)^2 - sum r^2) / (n (n - 1))`` is an unbiased
-    estimate of the squared mean of r, whatever the labels are distributed like. Under ``y ~ p`` its
-    expectation is 0. Cells of one row say nothing and are left out.
+    Parameters
+    ----------
+    sums : LevelSums
+        Of the levels.
+    epsilon : float
+        Of the Field-RCE.
+    random_state : int
+        Seed of the labels.
+    rows : Cells, optional
+        The rows; without them the sums over all levels are drawn.
+    floor : float, optional
+        The floor of the Field-ECE, where it is known; else the mean of the simulated errors.
     """
-    residual = cells.weight * ((cells.y_true if y_true is None else y_true) - cells.y_proba)
-    pairs = cells.sums(residual) ** 2 - cells.sums(residual**2)
-    return float(cells.pair_share @ pairs)
-
-
-def squared_error_slope(cells: Cells, y_proba: FloatArray) -> FloatArray:
-    """Return by how much a label moves ``squared_error(y_proba) - squared_error(cells)``, (n,).
-
-    Given both predictions the change is linear in the labels, so its standard error follows from
-    the rows' residuals without resampling.
-    """
-    moved = cells.weight * (y_proba - cells.y_proba)
-    others = cells.sums(moved)[cells.levels.codes] - moved
-    return -2.0 * cells.weight * others * cells.pair_share[cells.levels.codes]
-
-
-def measure_noise(cells: Cells, epsilon: float, random_state: int) -> Noise:
-    """Simulate labels from the probabilities and summarise what the errors do."""
-    debiased = squared_error(cells)
-    plausible = _plausible_probabilities(cells, debiased)
-    moved = cells.sums(cells.weight * (plausible - cells.y_proba)) / cells.total
-    truth = _mean_over_rows(cells, moved**2)
-    rng = np.random.default_rng(random_state)
-    draws = np.array(
-        [_draw(cells, plausible, epsilon, rng) for _ in range(_n_draws(len(cells.y_true)))]
-    )
-    ece, rce, miss = draws.T - np.array([[0.0], [0.0], [truth]])
-    exact = None if cells.is_weighted else mean_absolute_deviation(cells).sum() / len(cells.y_true)
+    debiased = squared_error(sums)
+    plan = Plan(_plausible_shift(sums, debiased), sums.pair_share, epsilon)
+    draws = _draw(sums, rows, plan, np.random.default_rng(random_state))
+    total = float(sums.total.sum())
+    ece, rce = draws.gap / total, draws.relative_gap / total
     return Noise(
-        ece_floor=float(ece.mean() if exact is None else exact),
+        ece_floor=float(ece.mean()) if floor is None else floor,
         rce_floor=float(rce.mean()),
         ece_band=_central(ece),
         rce_band=_central(rce),
         debiased=debiased,
-        debiased_interval=_invert(cells, debiased, truth, miss),
+        debiased_interval=_invert(sums, debiased, draws.truth / total, draws.pairs),
     )
 
 
+def _draw(sums: LevelSums, rows: Cells | None, plan: Plan, rng: np.random.Generator) -> Draws:
+    """Draw the labels of rows where they are few, or their level's sum is far from a binomial's."""
+    if rows is not None and len(rows.y_true) <= _FEW_ROWS:
+        return draw_rows(rows, plan, _MOST_DRAWS, rng)
+    small = sums.count <= (0 if rows is None else _ROWS_OF_A_SMALL_LEVEL)
+    cost = int(sums.count[small].sum()) + 10 * len(small)
+    n_draws = int(np.clip(_NUMBERS_DRAWN // cost, _FEWEST_DRAWS, _MOST_DRAWS))
+    draws = draw_levels(sums.only(~small), plan.only(~small), n_draws, rng)
+    if rows is None or not small.any():
+        return draws
+    return draws + draw_rows(rows.keep(small), plan.only(small), n_draws, rng)
+
+
+def _plausible_shift(sums: LevelSums, debiased: float) -> FloatArray:
+    """Return by how much the probabilities of each level are plausibly wrong.
+
+    Each level moves towards its observed rate, so far that the squared biases are the debiased.
+    Moving it all the way would count the noise of the observed rates twice.
+    """
+    bias = (sums.label - sums.proba) / sums.total
+    raw = sums.mean_over_rows(bias**2)
+    share = np.sqrt(max(debiased, 0.0) / raw) if raw > 0.0 else 0.0
+    return np.asarray(min(share, 1.0) * bias)
+
+
 def _invert(
-    cells: Cells, debiased: float, truth: float, miss: FloatArray
+    sums: LevelSums, debiased: float, truth: float, drawn: FloatArray
 ) -> tuple[float, float] | tuple[None, None]:
     """Return the true errors that the debiased one is plausible for.
 
     The variance of the debiased error grows with the true error T, as ``base + slope T``: the
-    slope is 4 mean(p (1 - p)) / n, the base comes from the simulated misses at ``truth``.
+    slope is 4 mean(p (1 - p)) / n, the base comes from the errors drawn at ``truth``.
     An interval of constant width would miss large errors.
     """
-    slope = 4.0 * float(cells.variance.sum()) / float(cells.total.sum()) ** 2
+    miss = drawn - truth
+    slope = 4.0 * float(sums.variance.sum()) / float(sums.total.sum()) ** 2
     base = max(float(miss.var()) - slope * truth, 0.05 * float(miss.var()))
     if slope * truth + base <= 0.0:
         return None, None
@@ -130,42 +136,10 @@ def _invert(
     return end(high), end(low)
 
 
-def _n_draws(n: int) -> int:
-    return int(np.clip(_ROWS_DRAWN // n, _FEWEST_DRAWS, _MOST_DRAWS))
-
-
 def _central(values: FloatArray) -> tuple[float, float]:
     tail = 0.5 * (1.0 - _CONFIDENCE)
     low, high = np.quantile(values, [tail, 1.0 - tail], method="weibull")
     return float(low), float(high)
-
-
-def _draw(
-    cells: Cells, plausible: FloatArray, epsilon: float, rng: np.random.Generator
-) -> tuple[float, float, float]:
-    """Return both errors for labels from the probabilities, and the debiased one for plausible."""
-    uniform = rng.random(len(cells.y_true))
-    right = cells.sums(cells.weight * (uniform < cells.y_proba))
-    return (
-        absolute_error(cells, right),
-        relative_error(cells, epsilon, right),
-        squared_error(cells, (uniform < plausible).astype(np.float64)),
-    )
-
-
-def _plausible_probabilities(cells: Cells, debiased: float) -> FloatArray:
-    """Move each cell towards its observed rate, so far that the squared biases are the debiased.
-
-    Moving it all the way would count the noise of the observed rates twice.
-    """
-    bias = (cells.label_sum - cells.proba_sum) / cells.total
-    raw = _mean_over_rows(cells, bias**2)
-    share = np.sqrt(max(debiased, 0.0) / raw) if raw > 0.0 else 0.0
-    return np.clip(cells.y_proba + min(share, 1.0) * bias[cells.levels.codes], 0.0, 1.0)
-
-
-def _mean_over_rows(cells: Cells, values: FloatArray) -> float:
-    return float(cells.total @ values / cells.total.sum())
 
 
 def check_epsilon(epsilon: float) -> None:

@@ -6,11 +6,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
-from scipy.stats import false_discovery_control
 
-from trueup.fields.cells import Cells
-from trueup.fields.distribution import two_sided_p_values
+from trueup.fields.sums import LevelSums
 from trueup.losses import FloatArray
 
 FALSE_DISCOVERY_RATE = 0.05
@@ -64,46 +61,44 @@ class FieldCells:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def measure_cells(cells: Cells) -> FieldCells:
-    """Test and measure each cell.
+def measure_cells(sums: LevelSums, p_value: FloatArray) -> FieldCells:
+    """Measure each level, given the p-value of its probabilities being right.
 
     References
     ----------
     Benjamini and Hochberg (1995) for the false discovery rate, Benjamini and Yekutieli (2005) for
     intervals of selected parameters, Korn and Graubard (1998) for those with weights.
     """
-    p_value = two_sided_p_values(cells)
-    q_value = np.asarray(false_discovery_control(p_value, method="bh"))
-    observed, predicted = cells.label_sum / cells.total, cells.proba_sum / cells.total
+    q_value = _benjamini_hochberg(p_value)
+    observed, predicted = sums.label / sums.total, sums.proba / sums.total
     share = max(1, int((q_value <= FALSE_DISCOVERY_RATE).sum())) / len(p_value)
-    low, high = _clopper_pearson(cells, FALSE_DISCOVERY_RATE * share)
-    gap = np.abs(cells.label_sum - cells.proba_sum)
+    low, high = _clopper_pearson(sums, FALSE_DISCOVERY_RATE * share)
+    gap = np.abs(sums.label - sums.proba)
     order = np.lexsort((-gap, p_value))
     return FieldCells(
-        level=np.array(cells.levels.names)[order],
-        n=cells.count[order],
+        level=np.array(sums.names)[order],
+        n=sums.count[order],
         observed=observed[order],
         predicted=predicted[order],
         difference=(observed - predicted)[order],
         p_value=p_value[order],
         q_value=q_value[order],
-        offset=shrunk_offsets(cells)[order],
+        offset=shrunk_offsets(sums)[order],
         low=(low - predicted)[order],
         high=(high - predicted)[order],
     )
 
 
-def shrunk_offsets(cells: Cells) -> FloatArray:
-    """Return the log-odds offset of each cell, with its variance over cells by moments.
+def shrunk_offsets(sums: LevelSums) -> FloatArray:
+    """Return the log-odds offset of each level, with its variance over levels by moments.
 
     Notes
     -----
-    To first order the sum of residuals of a cell is ``m * offset`` plus noise of variance v, with
-    m = sum w p (1 - p) and v = sum w^2 p (1 - p). The offsets' variance over cells that fits the
+    To first order the sum of residuals of a level is ``m * offset`` plus noise of variance v, with
+    m = sum w p (1 - p) and v = sum w^2 p (1 - p). The offsets' variance over levels that fits the
     squares of these sums is ``sum(s^2 - v) / sum(m^2)``, or 0.
     """
-    s, v = cells.label_sum - cells.proba_sum, cells.variance
-    m = cells.sums(cells.weight * cells.y_proba * (1.0 - cells.y_proba))
+    s, v, m = sums.label - sums.proba, sums.variance, sums.slope
     spread = float((s**2 - v).sum())
     if spread <= 0.0:
         return np.zeros_like(s)
@@ -111,9 +106,20 @@ def shrunk_offsets(cells: Cells) -> FloatArray:
     return np.divide(s * m, m**2 + noise, out=np.zeros_like(s), where=m > 0.0)
 
 
-def _clopper_pearson(cells: Cells, alpha: float) -> tuple[FloatArray, FloatArray]:
-    effective = cells.count / (1.0 + np.maximum(cells.spread, 0.0))
-    hits = effective * np.clip(cells.label_sum / cells.total, 0.0, 1.0)
+def _benjamini_hochberg(p_value: FloatArray) -> FloatArray:
+    """Return the smallest false discovery rate at which each level is a discovery."""
+    order = np.argsort(p_value)[::-1]
+    n = len(p_value)
+    q_value = np.empty(n)
+    q_value[order] = np.minimum.accumulate(p_value[order] * n / np.arange(n, 0, -1))
+    return np.clip(q_value, 0.0, 1.0)
+
+
+def _clopper_pearson(sums: LevelSums, alpha: float) -> tuple[FloatArray, FloatArray]:
+    from scipy.special import betaincinv  # loaded where fields are measured
+
+    effective = sums.count / (1.0 + np.maximum(sums.weight_spread, 0.0))
+    hits = effective * np.clip(sums.label / sums.total, 0.0, 1.0)
     misses = effective - hits
     any_hit, any_miss = hits > 1e-9 * effective, misses > 1e-9 * effective
     low = betaincinv(np.where(any_hit, hits, 1.0), misses + 1.0, 0.5 * alpha)

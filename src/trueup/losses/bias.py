@@ -12,9 +12,9 @@ from math import inf, log, log1p
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, logsumexp
 
 from trueup.errors import UndefinedMetricError
+from trueup.losses.elementary import log_softmax, logsumexp
 
 FloatArray = NDArray[np.float64]
 
@@ -66,18 +66,26 @@ def solve_logit_shift(
     taken from the logits when they are needed. Where more than half of the labels are
     positive the mirrored problem is solved, so that no digit is lost in ``1 - mean``.
     """
-    base_rate = float(
-        y_true.sum() / len(y_true) if weight is None else weight @ y_true / weight.sum()
-    )
-    if not 0.0 < base_rate < 1.0:
+    base_rate = _mean(y_true, weight)
+    if base_rate <= 0.5:
+        _require_both_classes(base_rate, base_rate)
+        return _safeguarded_newton(logit, base_rate, weight)
+    negative_rate = _mean(1.0 - y_true, weight)  # by rounding it may be above one half as well
+    _require_both_classes(negative_rate, base_rate)
+    mirrored = _safeguarded_newton(-logit, negative_rate, weight)
+    return LogitShift(-mirrored.value, mirrored.steps)
+
+
+def _mean(values: FloatArray, weight: FloatArray | None) -> float:
+    return float(values.sum() / len(values) if weight is None else weight @ values / weight.sum())
+
+
+def _require_both_classes(rarer: float, base_rate: float) -> None:
+    if not 0.0 < rarer < 1.0:
         raise UndefinedMetricError(
             f"y_true must hold both classes where the bias is fitted; got a mean of {base_rate:g}. "
             "Use more rows, or split=InSample() if all rows do."
         )
-    if base_rate > 0.5:
-        mirrored = solve_logit_shift(-logit, 1.0 - y_true, weight)
-        return LogitShift(-mirrored.value, mirrored.steps)
-    return _safeguarded_newton(logit, base_rate, weight)
 
 
 @np.errstate(over="ignore")  # of logits below -709, whose probability is then 0
@@ -164,7 +172,7 @@ def solve_softmax_shift(
         )
     weight = weight / weight.sum()
     problem = _ClassShares(log_proba, share, weight)
-    start = logsumexp(log_softmax(log_proba, axis=1), axis=0, b=weight[:, None]) - np.log(share)
+    start = problem.log_ratio(log_softmax(log_proba))
     bias = problem.newton(start, _TOLERANCE, _DIRECT_STEPS)
     if problem.gap(bias) > _SHARE_TOLERANCE:
         bias = _cooled(problem)
@@ -187,7 +195,7 @@ class _ClassShares:
         return np.asarray(logsumexp(log_proba + log_weight, axis=0) - np.log(self.share))
 
     def log_proba(self, bias: FloatArray) -> FloatArray:
-        return np.asarray(log_softmax(self.logit - bias, axis=1))
+        return np.asarray(log_softmax(self.logit - bias))
 
     def gap(self, bias: FloatArray) -> float:
         return float(np.ptp(self.log_ratio(self.log_proba(bias))))

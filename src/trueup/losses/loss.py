@@ -13,10 +13,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logsumexp, xlogy
 
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.losses.bias import solve_logit_shift, solve_softmax_shift
+from trueup.losses.elementary import entropy, expit, logsumexp
 
 FloatArray = NDArray[np.float64]
 Task = Literal["binary", "multiclass", "regression", "counts"]
@@ -159,7 +159,7 @@ class PoissonDeviance(Loss):
         return np.asarray(np.log(y_pred))
 
     def values(self, y_true: FloatArray, margin: FloatArray) -> FloatArray:
-        return np.asarray(2.0 * (xlogy(y_true, y_true) - y_true * margin - y_true + np.exp(margin)))
+        return np.asarray(2.0 * (entropy(y_true) - y_true * margin - y_true + np.exp(margin)))
 
     def fit_bias(
         self, y_true: FloatArray, margin: FloatArray, weight: FloatArray | None

@@ -26,6 +26,12 @@ def exponent_of(values: FloatArray) -> int:
     return int(np.frexp(largest)[1])
 
 
+@np.errstate(over="ignore")  # infinity then stands for what is too large to matter
+def scaled_by(values: FloatArray, exponent: int) -> FloatArray:
+    """Return numbers divided by a power of two, of any number of dimensions."""
+    return values if exponent == 0 else np.asarray(np.ldexp(values, -exponent))
+
+
 def scaled(values: FloatArray) -> FloatArray:
     """Return numbers of which only the ratios matter, with squares that float64 can hold.
 
@@ -35,5 +41,4 @@ def scaled(values: FloatArray) -> FloatArray:
     >>> scaled(np.array([1.0, 3.0])).tolist(), scaled(np.array([2.0**700, 2.0**701])).tolist()
     ([1.0, 3.0], [0.25, 0.5])
     """
-    exponent = exponent_of(values)
-    return values if exponent == 0 else np.asarray(np.ldexp(values, -exponent))
+    return scaled_by(values, exponent_of(values))

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from trueup.losses import FloatArray, Loss, SoftmaxLogLoss
+from trueup.losses.elementary import softmax
 
 
 class SoftmaxBrierScore(SoftmaxLogLoss):
@@ -21,7 +21,7 @@ class SoftmaxBrierScore(SoftmaxLogLoss):
     name = "brier_score"
 
     def values(self, y_true: FloatArray, margin: FloatArray) -> FloatArray:
-        probability = softmax(margin, axis=1)
+        probability = softmax(margin)
         own = np.take_along_axis(probability, y_true.astype(np.intp)[:, None], axis=1)[:, 0]
         return np.asarray((probability**2).sum(axis=1) - 2.0 * own + 1.0)
 

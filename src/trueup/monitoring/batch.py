@@ -60,6 +60,10 @@ class Batch:
                 found[name][part] = judge(x, self.y_pred[part])
         return found
 
+    def far_columns(self) -> tuple[str, ...]:
+        """Return the columns whose numbers are cut, because they are absurdly far away."""
+        return self._encoder.far_columns(self._table)
+
     def novelties(self) -> tuple[str, ...]:
         """Return what the reference never showed, in words."""
         return self._encoder.novelties(self._table)

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
+from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError, NotFittedError
 from trueup.monitoring.batch import Batch
 from trueup.monitoring.features import FeatureEncoder
@@ -22,7 +23,16 @@ from trueup.monitoring.panel_fit import (
 )
 from trueup.monitoring.reference_periods import PeriodShift, period_shifts
 from trueup.monitoring.result import MSEEstimate
-from trueup.monitoring.storage import Arrays, nest, read, text, unnest, untext, write
+from trueup.monitoring.storage import (
+    nest,
+    read,
+    require_same_names,
+    require_width,
+    text,
+    unnest,
+    untext,
+    write,
+)
 from trueup.monitoring.support import SUPPORT_ROWS, SupportCheck
 
 ReferenceKind = Literal["held-out", "train"]
@@ -159,16 +169,17 @@ class ConsensusEstimator:
             batch.sample(SUPPORT_ROWS, self.random_state), self.random_state
         )
         found = panel.judge(batch, self.random_state)
+        far = panel.any_check.far_reasons(batch)
         return MSEEstimate(
             mse=found.mse,
             low=found.low,
             high=found.high,
             members=found.members,
-            trusted=support.trusted and not isinstance(panel, TrainingPanel),
-            reasons=(*support.reasons, *self._skipped, *batch.novelties()),
+            trusted=support.trusted and not far and not isinstance(panel, TrainingPanel),
+            reasons=(*support.reasons, *far, *self._skipped, *batch.novelties()),
             n=len(batch),
             diagnostics={**support.diagnostics, **found.diagnostics},
-        )
+        ).checked()
 
     @property
     def reference_error(self) -> float | None:
@@ -192,6 +203,32 @@ class ConsensusEstimator:
 
     def save(self, path: str | Path) -> None:
         """Write the fitted state, without ``model``, to an ``.npz`` file that holds no pickles."""
+        write(path, type(self).__name__, self._all_arrays())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Return the estimator that ``save`` wrote; its estimates are the same.
+
+        Raises
+        ------
+        CorruptFileError
+            If the file holds something else, is damaged or forged; it is an InvalidInputError.
+        """
+        return read(path, cls.__name__, cls._restored)
+
+    @classmethod
+    def _restored(cls, arrays: Arrays) -> Self:
+        state = untext(arrays["state"])
+        loaded = cls(reference=state["reference"], random_state=state["random_state"])
+        loaded._binary, loaded._skipped = state["binary"], tuple(state["skipped"])
+        loaded._encoder = FeatureEncoder.from_arrays(unnest("encoder", arrays))
+        loaded._support = SupportCheck.from_arrays(unnest("support", arrays))
+        loaded._panel = panel_from_arrays(arrays, state["checks"])
+        require_width(loaded._encoder.width, loaded._support.width, *loaded._panel.widths())
+        require_same_names(arrays, loaded._all_arrays())
+        return loaded
+
+    def _all_arrays(self) -> Arrays:
         panel = self._fitted()
         settings = {
             "reference": self.reference,
@@ -203,25 +240,7 @@ class ConsensusEstimator:
         arrays: Arrays = {"state": text(settings)}
         arrays |= nest("encoder", self._encoder.to_arrays())
         arrays |= nest("support", self._support.to_arrays())
-        write(path, type(self).__name__, arrays | panel.to_arrays())
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Return the estimator that ``save`` wrote; its estimates are the same.
-
-        Raises
-        ------
-        InvalidInputError
-            If the file holds something else.
-        """
-        arrays = read(path, cls.__name__)
-        state = untext(arrays["state"])
-        loaded = cls(reference=state["reference"], random_state=state["random_state"])
-        loaded._binary, loaded._skipped = state["binary"], tuple(state["skipped"])
-        loaded._encoder = FeatureEncoder.from_arrays(unnest("encoder", arrays))
-        loaded._support = SupportCheck.from_arrays(unnest("support", arrays))
-        loaded._panel = panel_from_arrays(arrays, state["checks"])
-        return loaded
+        return arrays | panel.to_arrays()
 
     def _fitted(self) -> ConsensusPanel | TrainingPanel:
         if self._panel is None:

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from trueup.arrays import Arrays
 from trueup.monitoring.inputs import FloatArray
-from trueup.monitoring.storage import Arrays
+from trueup.monitoring.storage import from_raw_text, raw_text
+from trueup.monitoring.tree_text import checked_trees
 
 
 class DirectLossEstimator:
@@ -46,15 +48,22 @@ class DirectLossEstimator:
         inputs = np.column_stack([x, y_pred])
         return np.asarray(np.maximum(self._booster.predict(inputs, num_threads=1), 0.0))
 
+    @property
+    def width(self) -> int:
+        """Number of encoded features that the trees take, beside the prediction."""
+        return int(self._booster.num_feature()) - 1
+
     def to_arrays(self) -> Arrays:
         """Return the trees as text."""
-        return {"trees": np.array(self._booster.model_to_string())}
+        return {"trees": raw_text(self._booster.model_to_string())}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> DirectLossEstimator:
         """Return the estimator that ``to_arrays`` described."""
         estimator = cls()
-        estimator._booster = _lightgbm().Booster(model_str=str(arrays["trees"]))
+        estimator._booster = _lightgbm().Booster(
+            model_str=checked_trees(from_raw_text(arrays["trees"]))
+        )
         return estimator
 
 

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trueup.arrays import Arrays
 from trueup.monitoring.inputs import FloatArray, spread_of
 from trueup.monitoring.networks import StackedMLP, TrainingPlan, as_tensor, seeded, train
-from trueup.monitoring.storage import Arrays, nest, unnest
+from trueup.monitoring.storage import finite, nest, unnest
 
 FOLDS = 5
 _HIDDEN = 64
@@ -66,7 +67,7 @@ class DisagreementModel:
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> DisagreementModel:
         """Return the model that ``to_arrays`` described."""
-        center, spread, cap = (float(value) for value in arrays["scale"])
+        center, spread, cap = (float(value) for value in finite(arrays["scale"], 1))
         network = StackedMLP.from_arrays(unnest("network", arrays))
         return cls(network, center, spread, cap)
 

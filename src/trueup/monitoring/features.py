@@ -8,20 +8,21 @@ is kept: the date itself moves forward for ever, and each batch would lie outsid
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError, NotFittedError
-from trueup.monitoring.inputs import FloatArray
-from trueup.monitoring.storage import Arrays, text, untext
+from trueup.monitoring.inputs import FAR, LARGEST, FloatArray
+from trueup.monitoring.storage import finite, text, untext
 
 Kind = Literal["number", "category", "date"]
 
 MAX_LEVELS = 20
 _MISSING = "<missing>"
-_DAY, _WEEK, _YEAR = 86_400.0, 7 * 86_400.0, 365.2425 * 86_400.0
+_CYCLES = (86_400.0, 7 * 86_400.0, 365.2425 * 86_400.0)  # day, week and year in seconds
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,13 @@ class Column:
     fill: float = 0.0
     has_missing: bool = False
     levels: tuple[str, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """Number of encoded columns."""
+        if self.kind == "number":
+            return 1 + self.has_missing
+        return 2 * len(_CYCLES) + 1 if self.kind == "date" else len(self.levels) + 1
 
 
 class FeatureEncoder:
@@ -72,9 +80,20 @@ class FeatureEncoder:
         if not self._columns:
             raise NotFittedError("encoder must be fitted; got no fit. Call fit first.")
         encoded = self._raw(_named_columns(X), first_row)
-        encoded -= self._mean  # in place: a large table is held once
-        encoded /= self._scale
-        return encoded
+        with np.errstate(over="ignore"):  # what has become infinite is cut like all that is far
+            encoded -= self._mean  # in place: a large table is held once
+            encoded /= self._scale
+        return np.clip(encoded, -FAR, FAR, out=encoded)
+
+    def far_columns(self, X: Any) -> tuple[str, ...]:
+        """Return the columns with numbers that :meth:`transform` cuts."""
+        named, first, found = _named_columns(X), 0, []
+        for column in self._columns:
+            mean, scale = self._mean[first], self._scale[first]
+            if column.kind == "number" and _reaches(named[column.name], mean, FAR * scale):
+                found.append(column.name)
+            first += column.width
+        return tuple(found)
 
     def novelties(self, X: Any) -> tuple[str, ...]:
         """Return what the fitted rows never showed: new levels and newly missing numbers."""
@@ -91,12 +110,17 @@ class FeatureEncoder:
     def from_arrays(cls, arrays: Arrays) -> FeatureEncoder:
         """Return the encoder that ``to_arrays`` described."""
         encoder = cls()
-        encoder._columns = tuple(
-            Column(**{**entry, "levels": tuple(entry["levels"])})
-            for entry in untext(arrays["columns"])
-        )
-        encoder._mean, encoder._scale = arrays["mean"], arrays["scale"]
+        encoder._columns = tuple(_stored_column(entry) for entry in untext(arrays["columns"]))
+        encoder._mean, encoder._scale = finite(arrays["mean"], 1), finite(arrays["scale"], 1)
+        width = sum(column.width for column in encoder._columns)
+        if not (len(encoder._mean) == len(encoder._scale) == width > 0 < encoder._scale.min()):
+            raise ValueError(f"mean and scale of {width} columns expected")
         return encoder
+
+    @property
+    def width(self) -> int:
+        """Number of encoded columns."""
+        return len(self._mean)
 
     def _raw(self, named: dict[str, Any], first_row: int) -> FloatArray:
         missing = [column.name for column in self._columns if column.name not in named]
@@ -110,6 +134,21 @@ class FeatureEncoder:
             for column in self._columns
         ]
         return np.column_stack(encoded)
+
+
+def _stored_column(entry: Any) -> Column:
+    """Return a column of a stored encoder; a ValueError if it is none."""
+    column = Column(**{**entry, "levels": tuple(entry["levels"])})
+    texts = (column.name, *column.levels)
+    if (
+        column.kind not in get_args(Kind)
+        or not all(isinstance(text, str) for text in texts)
+        or len(column.levels) > MAX_LEVELS
+        or type(column.has_missing) is not bool
+        or not np.isfinite(float(column.fill))
+    ):
+        raise ValueError("the description of a column expected")
+    return column
 
 
 def numeric_columns(X: Any) -> dict[str, FloatArray]:
@@ -184,10 +223,19 @@ def _kind(values: NDArray[Any]) -> Kind:
     return "number" if len(present) and all(isinstance(v, numbers) for v in present) else "category"
 
 
+def _reaches(column: Any, mean: float, distance: float) -> bool:
+    """Say whether a number of a column is farther from the mean than that."""
+    values = _column_values(column)
+    numbers = _numbers("", values, _is_missing(values))
+    with np.errstate(invalid="ignore", over="ignore"):
+        return bool((np.abs(numbers - mean) > distance).any())
+
+
 def _describe(name: str, values: NDArray[Any]) -> Column:
     kind, missing = _kind(values), _is_missing(values)
     if kind == "number":
         numbers = _numbers(name, values, missing)
+        _require_range(name, numbers)
         fill = float(np.median(numbers[~missing])) if not missing.all() else 0.0
         return Column(name, kind, fill=fill, has_missing=bool(missing.any()))
     if kind == "date":
@@ -215,7 +263,7 @@ def _numbers(
 ) -> FloatArray:
     try:
         numbers = np.where(missing, np.nan, values).astype(np.float64)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise InvalidInputError(
             f"X must hold numbers in column {name!r} as the reference does; got {values.dtype}. "
             "Pass the column as it was in fit."
@@ -229,6 +277,17 @@ def _numbers(
     return numbers
 
 
+def _require_range(name: str, numbers: FloatArray) -> None:
+    """Refuse numbers of a reference that nothing could be standardised by."""
+    wrong = np.abs(numbers) > LARGEST
+    if wrong.any():
+        index = int(np.flatnonzero(wrong)[0])
+        raise InvalidInputError(
+            f"X must lie between {-LARGEST:g} and {LARGEST:g} in column {name!r} of the reference; "
+            f"got {numbers[index]} at index {index}. Repair the value, or leave it missing."
+        )
+
+
 def _levels(values: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[np.str_]:
     return np.where(missing, _MISSING, values.astype(str)).astype(str)
 
@@ -240,7 +299,7 @@ def _calendar(column: Column, values: NDArray[Any], missing: NDArray[np.bool_]) 
             f"got {values.dtype}. Convert it to datetime64."
         )
     seconds = np.where(missing, np.datetime64(0, "s"), values).astype("datetime64[s]").astype(float)
-    turns = 2.0 * np.pi * seconds[:, None] / np.array([_DAY, _WEEK, _YEAR])
+    turns = 2.0 * np.pi * seconds[:, None] / np.array(_CYCLES)
     return np.column_stack([np.sin(turns), np.cos(turns), missing]).astype(np.float64)
 
 

@@ -11,6 +11,12 @@ from trueup.errors import InvalidInputError
 
 FloatArray = NDArray[np.float64]
 
+LARGEST = 1e60
+"""Fourth powers of numbers up to it, and sums of them, are far from the end of float64."""
+
+FAR = 1e6
+"""Standard deviations of the reference that any number of a batch counts as at most."""
+
 
 def finite_vector(name: str, values: Any, n: int | None = None) -> FloatArray:
     """Return the values as float64 of shape (n,).
@@ -18,11 +24,11 @@ def finite_vector(name: str, values: Any, n: int | None = None) -> FloatArray:
     Raises
     ------
     InvalidInputError
-        If they are not a vector of numbers of that length, or one is NaN or infinite.
+        If they are not a vector of numbers of that length, or one is NaN, infinite or beyond 1e60.
     """
     try:
         vector = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise InvalidInputError(
             f"{name} must be numbers; got {type(values).__name__} of other values. "
             "Convert it to floats."
@@ -35,11 +41,12 @@ def finite_vector(name: str, values: Any, n: int | None = None) -> FloatArray:
             f"{name} must have shape {expected}; got {np.shape(values)}. "
             "Give one value for each row."
         )
-    if not np.isfinite(vector).all():
-        index = int(np.flatnonzero(~np.isfinite(vector))[0])
+    wrong = ~(np.abs(vector) <= LARGEST)
+    if wrong.any():
+        index = int(np.flatnonzero(wrong)[0])
         raise InvalidInputError(
-            f"{name} must be finite; got {vector[index]} at index {index}. "
-            "Remove or repair the row."
+            f"{name} must be finite, and between {-LARGEST:g} and {LARGEST:g}; "
+            f"got {vector[index]} at index {index}. Remove or repair the row."
         )
     return vector
 

@@ -16,8 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trueup.arrays import Arrays
 from trueup.monitoring.inputs import FloatArray
-from trueup.monitoring.storage import Arrays
+from trueup.monitoring.storage import finite
 
 _CHUNK = 8_192
 
@@ -105,11 +106,25 @@ class StackedMLP:
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> StackedMLP:
         """Return the networks whose weights ``to_arrays`` gave, on the CPU."""
+        layers = [finite(arrays[f"layer{i}"], 3, "float32") for i in range(len(arrays))]
+        _require_chain([layer.shape for layer in layers])
         network = cls((), 0, torch.Generator())
-        network.parameters = [
-            torch.as_tensor(arrays[f"layer{index}"]) for index in range(len(arrays))
-        ]
+        network.parameters = [torch.as_tensor(layer) for layer in layers]
         return network
+
+    @property
+    def width(self) -> int:
+        """Number of inputs."""
+        return int(self.parameters[0].shape[1])
+
+
+def _require_chain(shapes: Sequence[tuple[int, ...]]) -> None:
+    """Refuse stored weights and biases whose shapes don't follow from each other."""
+    weights, biases = shapes[::2], shapes[1::2]
+    expected = [(n_models, 1, fan_out) for n_models, _, fan_out in weights]
+    fits = all(before[::2] == (after[0], after[1]) for before, after in pairwise(weights))
+    if not (weights and fits and list(biases) == expected and weights[-1][2] == 1):
+        raise ValueError("layers of a network expected, which follow from each other")
 
 
 def seeded(random_state: int, device: str = "cpu") -> torch.Generator:

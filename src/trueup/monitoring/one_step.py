@@ -7,16 +7,27 @@ from typing import Any, Self
 
 import numpy as np
 
+from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError, NotFittedError
 from trueup.monitoring.batch import Batch
 from trueup.monitoring.check_network import CheckNetwork, Head, fit_check_network
 from trueup.monitoring.features import FeatureEncoder
-from trueup.monitoring.inputs import FloatArray, finite_vector, spread_of
+from trueup.monitoring.inputs import FAR, FloatArray, finite_vector, spread_of
 from trueup.monitoring.interval import batch_sampling_variance, log_interval
 from trueup.monitoring.networks import StackedMLP, TrainingPlan, as_tensor, seeded
 from trueup.monitoring.objectives import OBJECTIVES, Objective
 from trueup.monitoring.result import MSEEstimate
-from trueup.monitoring.storage import Arrays, nest, read, text, unnest, untext, write
+from trueup.monitoring.storage import (
+    finite,
+    nest,
+    read,
+    require_same_names,
+    require_width,
+    text,
+    unnest,
+    untext,
+    write,
+)
 from trueup.monitoring.support import SUPPORT_ROWS, SupportCheck
 
 DEFAULT_BATCH = 1_000
@@ -177,7 +188,8 @@ class OneStepCheckModel:
         """Return the estimated squared error of each encoded row, shape (n,)."""
         if self._network is None:
             raise NotFittedError("check model must be fitted; got no fit. Call fit first.")
-        rows = self._network.squared_errors(x[None], self._scaled(y_pred)[None])[0]
+        scaled = np.clip(self._scaled(y_pred), -FAR, FAR)
+        rows = self._network.squared_errors(x[None], scaled[None])[0]
         return np.asarray(rows * self._spread**2)
 
     def estimate(self, X: Any, y_pred: Any) -> MSEEstimate:
@@ -210,23 +222,31 @@ class OneStepCheckModel:
         support = self._support.judge(
             batch.sample(SUPPORT_ROWS, self.random_state), random_state=self.random_state
         )
+        far = self.far_reasons(batch)
         return MSEEstimate(
             mse=mse,
             low=low,
             high=high,
             members={f"one_step_{self.objective}": mse},
-            trusted=support.trusted,
-            reasons=(*support.reasons, *batch.novelties()),
+            trusted=support.trusted and not far,
+            reasons=(*support.reasons, *far, *batch.novelties()),
             n=len(batch),
             diagnostics=support.diagnostics,
+        ).checked()
+
+    def far_reasons(self, batch: Batch) -> tuple[str, ...]:
+        """Return the numbers that were cut at a million standard deviations, in words."""
+        columns = [f"column {name!r}" for name in batch.far_columns()]
+        if (np.abs(self._scaled(batch.y_pred)) > FAR).any():
+            columns.append("the prediction")
+        return tuple(
+            f"{name} has numbers more than {FAR:,.0f} standard deviations away from the reference"
+            for name in columns
         )
 
     def save(self, path: str | Path) -> None:
         """Write the fitted check model to ``path`` as an ``.npz`` file without pickles."""
-        if self._support is None:
-            raise NotFittedError("check model must be fitted; got no fit. Call fit first.")
-        arrays = self.to_arrays() | nest("encoder", self._encoder.to_arrays())
-        write(path, type(self).__name__, arrays | nest("support", self._support.to_arrays()))
+        write(path, type(self).__name__, self._all_arrays())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -234,14 +254,32 @@ class OneStepCheckModel:
 
         Raises
         ------
-        InvalidInputError
-            If the file holds something else.
+        CorruptFileError
+            If the file holds something else, is damaged or forged; it is an InvalidInputError.
         """
-        arrays = read(path, cls.__name__)
+        return read(path, cls.__name__, cls._restored)
+
+    @classmethod
+    def _restored(cls, arrays: Arrays) -> Self:
         model = cls.from_arrays(arrays)
         model._encoder = FeatureEncoder.from_arrays(unnest("encoder", arrays))
         model._support = SupportCheck.from_arrays(unnest("support", arrays))
+        require_width(model._encoder.width, model._support.width, model.width)
+        require_same_names(arrays, model._all_arrays())
         return model
+
+    def _all_arrays(self) -> Arrays:
+        if self._support is None:
+            raise NotFittedError("check model must be fitted; got no fit. Call fit first.")
+        arrays = self.to_arrays() | nest("encoder", self._encoder.to_arrays())
+        return arrays | nest("support", self._support.to_arrays())
+
+    @property
+    def width(self) -> int:
+        """Number of encoded features that the fitted network takes."""
+        if self._network is None:
+            raise NotFittedError("check model must be fitted; got no fit. Call fit first.")
+        return self._network.network.width - (self.head == "offset")
 
     def to_arrays(self) -> Arrays:
         """Return settings, scale and weights of the network."""
@@ -258,7 +296,7 @@ class OneStepCheckModel:
         model = cls(**untext(arrays["settings"]))
         network = StackedMLP.from_arrays(unnest("network", arrays))
         model._network = CheckNetwork(network, model.head)
-        model._center, model._spread = (float(value) for value in arrays["scale"])
+        model._center, model._spread = (float(v) for v in finite(arrays["scale"], 1))
         return model
 
     def _scaled(self, values: FloatArray) -> FloatArray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trueup.arrays import Arrays
 from trueup.monitoring import members as member
 from trueup.monitoring.batch import Batch, Judge
 from trueup.monitoring.direct_loss import DirectLossEstimator
@@ -21,7 +22,7 @@ from trueup.monitoring.interval import (
 )
 from trueup.monitoring.members import Reference, Replicated
 from trueup.monitoring.one_step import OneStepCheckModel
-from trueup.monitoring.storage import Arrays, nest, unnest
+from trueup.monitoring.storage import finite, nest, unnest
 
 TRAINING_ONLY = "one_step_l"
 
@@ -51,9 +52,18 @@ class TrainingPanel:
         low, high = log_interval(mse, variance)
         return Finding(mse, low, high, {TRAINING_ONLY: mse}, {})
 
+    @property
+    def any_check(self) -> OneStepCheckModel:
+        """A check model, which knows the scale of the target."""
+        return self.check
+
     def check_names(self) -> list[str]:
         """Return the name of L."""
         return [TRAINING_ONLY]
+
+    def widths(self) -> list[int]:
+        """Return the width of L."""
+        return [self.check.width]
 
     def to_arrays(self) -> Arrays:
         """Return the fitted state."""
@@ -108,9 +118,23 @@ class ConsensusPanel:
         """Mean squared error on the reference."""
         return float(self.reference.errors.mean())
 
+    @property
+    def any_check(self) -> OneStepCheckModel:
+        """A check model, which knows the scale of the target."""
+        return next(iter(self.checks.values()))
+
     def check_names(self) -> list[str]:
         """Return the names of the check models, sorted."""
         return sorted(self.checks)
+
+    def widths(self) -> list[int]:
+        """Return the widths of all members."""
+        found = [self.reference.x.shape[1], *(check.width for check in self.checks.values())]
+        if self.disagreement is not None:
+            found.append(self.disagreement.network.width)
+        if self.direct is not None:
+            found.append(self.direct.width)
+        return found
 
     def to_arrays(self) -> Arrays:
         """Return the fitted state."""
@@ -140,16 +164,26 @@ def panel_from_arrays(arrays: Arrays, check_names: list[str]) -> ConsensusPanel 
     checks = {
         name: OneStepCheckModel.from_arrays(unnest(f"check/{name}", arrays)) for name in check_names
     }
-    reference = unnest("reference", arrays)
-    if not reference:
+    stored = unnest("reference", arrays)
+    if not stored:
         return TrainingPanel(checks[TRAINING_ONLY])
+    reference = _stored_reference(stored)
     disagreement, direct = unnest("disagreement", arrays), unnest("direct", arrays)
     return ConsensusPanel(
-        Reference(**reference),
+        reference,
         checks,
         DisagreementModel.from_arrays(disagreement) if disagreement else None,
         DirectLossEstimator.from_arrays(direct) if direct else None,
     )
+
+
+def _stored_reference(arrays: Arrays) -> Reference:
+    reference = Reference(
+        finite(arrays["x"], 2), finite(arrays["errors"], 1), finite(arrays["disagreement"], 1)
+    )
+    if not 0 < len(reference.x) == len(reference.errors) == len(reference.disagreement):
+        raise ValueError("errors and disagreements of the rows of a reference expected")
+    return reference
 
 
 def _variance(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any
 
 
@@ -45,15 +46,31 @@ class MSEEstimate:
     n: int
     diagnostics: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether there is an estimate at all, with an interval."""
+        return all(isfinite(value) for value in (self.mse, self.low, self.high))
+
+    def checked(self) -> MSEEstimate:
+        """Return the estimate, which is never trusted where it is no finite number."""
+        if self.is_finite:
+            return self
+        reason = "the estimate is not finite: numbers of the batch are too large"
+        return replace(self, trusted=False, reasons=(reason, *self.reasons))
+
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings and lists, ready for JSON."""
+        """Return plain numbers, strings and lists, ready for JSON; what is not finite is None."""
         return {
-            "mse": self.mse,
-            "low": self.low,
-            "high": self.high,
-            "members": dict(self.members),
+            "mse": _finite(self.mse),
+            "low": _finite(self.low),
+            "high": _finite(self.high),
+            "members": {name: _finite(value) for name, value in self.members.items()},
             "trusted": self.trusted,
             "reasons": list(self.reasons),
             "n": self.n,
-            "diagnostics": dict(self.diagnostics),
+            "diagnostics": {name: _finite(value) for name, value in self.diagnostics.items()},
         }
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None

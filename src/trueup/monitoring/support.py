@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.stats import rankdata
 
+from trueup.arrays import Arrays
 from trueup.errors import NotFittedError
 from trueup.monitoring.importance import pooled_scale
 from trueup.monitoring.inputs import FloatArray
-from trueup.monitoring.storage import Arrays
+from trueup.monitoring.storage import finite
 
+OUTSIDE = "outside of the reference"
 AUC_LIMIT = 0.95
 OUTSIDE_LIMIT = 0.2
 SUPPORT_ROWS = 2_000
@@ -61,7 +63,7 @@ class SupportCheck:
         outside = float((_nearest(self._rows, rows) > self._limit).mean())
         trusted = not (auc > AUC_LIMIT and outside > OUTSIDE_LIMIT)
         reason = (
-            f"outside of the reference: {outside:.0%} of the rows are farther from it than its own "
+            f"{OUTSIDE}: {outside:.0%} of the rows are farther from it than its own "
             f"rows are, and a classifier tells them apart (area under the curve {auc:.2f})"
         )
         return Support(
@@ -78,8 +80,15 @@ class SupportCheck:
     def from_arrays(cls, arrays: Arrays) -> SupportCheck:
         """Return the check that ``to_arrays`` described."""
         check = cls()
-        check._rows, check._limit = arrays["rows"], float(arrays["limit"])
+        check._rows, check._limit = finite(arrays["rows"], 2), float(finite(arrays["limit"], 0))
+        if not len(check._rows):
+            raise ValueError("rows of a reference expected")
         return check
+
+    @property
+    def width(self) -> int:
+        """Number of encoded columns that are judged."""
+        return 0 if self._rows is None else self._rows.shape[1]
 
 
 def sample_rows(x: FloatArray, size: int, random_state: int) -> FloatArray:

@@ -35,17 +35,18 @@ def refuse_missing(values: Any, array: NDArray[Any], name: str) -> None:
         raise InvalidInputError(missing_message(name, int(missing.sum()), first))
 
 
-def missing_message(name: str, count: int, first_row: int) -> str:
-    """Return the one sentence about missing values.
+def missing_message(name: str, count: int, first_row: int, source: object = None) -> str:
+    """Return the one sentence about missing values of an argument, or of a column of a source.
 
     Examples
     --------
     >>> missing_message("y_true", 3, 17).partition(". ")[0]
     'y_true must not hold missing values; got 3 missing values in y_true, first at row 17'
     """
+    subject = name if source is None else f"column {name!r} of {source}"
     values = "value" if count == 1 else "values"
     return (
-        f"{name} must not hold missing values; got {count:,} missing {values} in {name}, "
+        f"{subject} must not hold missing values; got {count:,} missing {values} in {name}, "
         f"first at row {first_row}. Drop or fill the rows."
     )
 

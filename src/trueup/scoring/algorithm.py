@@ -19,8 +19,7 @@ from trueup.scoring.result import BiasTerm, Evaluation, EvaluationSpec, Standard
 from trueup.splits import GroupArray, Part, Split
 
 if TYPE_CHECKING:
-    from trueup.fields.measure import FieldCalibration
-    from trueup.summaries.field import FieldErrors
+    from trueup.fields.calibration import FieldCalibration
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def score(
     sample: Sample,
     split: Split,
     fingerprint: int,
-    fields: Mapping[str, FieldCalibration | FieldErrors],
+    fields: Mapping[str, FieldCalibration],
 ) -> Evaluation:
     """Return the vanilla and the calibrated loss of a sample.
 
@@ -76,7 +75,7 @@ def _score(
     sample: Sample,
     split: Split,
     fingerprint: int,
-    fields: Mapping[str, FieldCalibration | FieldErrors],
+    fields: Mapping[str, FieldCalibration],
 ) -> Evaluation:
     loss, weight = sample.loss, sample.weight
     _require_two_classes(sample.support.sum(axis=0))

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from trueup.errors import StateMismatchError
 
 if TYPE_CHECKING:
-    from trueup.fields.measure import FieldCalibration
-    from trueup.summaries.field import FieldErrors
+    from trueup.fields.calibration import FieldCalibration
 
 BiasTerm = float | tuple[float, ...]
 
@@ -67,7 +66,7 @@ class Evaluation:
     bias_term: BiasTerm
     fold_bias_terms: tuple[BiasTerm, ...]
     standard_errors: StandardErrors
-    fields: Mapping[str, FieldCalibration | FieldErrors]
+    fields: Mapping[str, FieldCalibration]
     n: int
     n_scored: int
     fingerprint: str

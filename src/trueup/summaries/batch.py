@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,8 +12,9 @@ from numpy.typing import NDArray
 from trueup._kernels import Engine
 from trueup._kernels.plain import HashRule, PlainRows
 from trueup.errors import InvalidInputError
-from trueup.fields.cells import Levels
+from trueup.fields.levels import Levels
 from trueup.losses import FloatArray, Loss
+from trueup.losses.elementary import expit
 from trueup.read.columns import as_array, column, read_weight
 from trueup.read.inputs import read_rows, require_fields
 from trueup.read.notices import Notices, Place
@@ -50,6 +50,8 @@ class Batch:
         shares = [share for i in range(threads) if (share := blocks[i::threads])]
         if len(shares) == 1:
             return [summarise(blocks)]
+        from concurrent.futures import ThreadPoolExecutor  # not loaded for one thread
+
         with ThreadPoolExecutor(len(shares)) as pool:
             return list(pool.map(summarise, shares))
 
@@ -126,6 +128,12 @@ def make_batch(
     if n and "sample_weight" in given and not np.any(given["sample_weight"]):
         read_weight(given["sample_weight"], n)
     return batch
+
+
+def leading_columns(rows: PlainRows, n: int) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """Return labels, probabilities and weights of the first n rows."""
+    proba = expit(rows.prediction[:n]) if rows.is_logit else rows.prediction[:n]
+    return rows.label[:n], proba, None if rows.weight is None else rows.weight[:n]
 
 
 def _is_plain(values: NDArray[Any], kinds: str = "fiub") -> bool:

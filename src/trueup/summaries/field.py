@@ -3,52 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from trueup._kernels import engine
 from trueup.errors import InvalidInputError, StateMismatchError
-from trueup.fields.cells import Levels, read_levels
-from trueup.fields.distribution import binomial_deviation
-from trueup.fields.plain_columns import sums_by_code
+from trueup.fields.calibration import FieldCalibration, calibration_of
+from trueup.fields.columns import sums_by_code
+from trueup.fields.distribution import binomial_deviation, binomial_p_values
+from trueup.fields.levels import Levels, read_levels
+from trueup.fields.noise import measure_noise
+from trueup.fields.sums import TABLE_COLUMNS, LevelSums
 from trueup.losses import FloatArray
 from trueup.read.columns import column, read_weight
 from trueup.read.labels import read_binary_labels
 from trueup.read.predictions import read_probabilities
 from trueup.summaries.exactness import require_total_weight
 
-N_SUMS = 6
-_EPSILON = 0.01
-
-
-@dataclass(frozen=True)
-class FieldErrors:
-    """Calibration error over the levels of one field, from sums over the levels alone.
-
-    Attributes
-    ----------
-    ece, rce : float
-        Field-ECE (absolute, in probability units) and Field-RCE (relative to the rate of a level).
-    floor : float
-        Expected ``ece`` of a perfect model: from the binomial with the mean and the variance of
-        each level, with weights from that of Kish's effective number of rows.
-    n_levels : int
-        Number of levels, a missing value counted as one.
-    epsilon : float
-        The epsilon of ``rce``.
-    """
-
-    ece: float
-    rce: float
-    floor: float
-    n_levels: int
-    epsilon: float = _EPSILON
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return asdict(self)
+_EPSILON, _SEED = 0.01, 0
 
 
 class FieldSummary:
@@ -60,7 +33,7 @@ class FieldSummary:
         Name of the field.
     levels : iterable of str
         Levels known before the first row.
-    sums : float array of shape (n_levels, 6), optional
+    sums : float array of shape (n_levels, 8), optional
         What the kernels' ``add_cells`` summed for them so far.
     """
 
@@ -69,7 +42,7 @@ class FieldSummary:
     ) -> None:
         self.name = name
         self.levels = {level: i for i, level in enumerate(levels)}
-        self.sums = np.zeros((len(self.levels), N_SUMS)) if sums is None else sums
+        self.sums = np.zeros((len(self.levels), TABLE_COLUMNS)) if sums is None else sums
 
     def update(self, y_true: Any, y_proba: Any, field: Any, *, sample_weight: Any = None) -> None:
         """Add a batch: labels 0/1, probabilities and levels, each of shape (n,)."""
@@ -103,13 +76,16 @@ class FieldSummary:
                 "Merge each field with its own."
             )
         position = [self.levels.setdefault(level, len(self.levels)) for level in other.levels]
-        grown = np.zeros((len(self.levels), N_SUMS))
+        grown = np.zeros((len(self.levels), TABLE_COLUMNS))
         grown[: len(self.sums)] = self.sums
         grown[position] += other.sums
         self.sums = grown
 
-    def compute(self) -> FieldErrors:
+    def compute(self) -> FieldCalibration:
         """Return the calibration error over the levels of positive weight.
+
+        The floor is that of the binomial with the mean and the variance of each level, with weights
+        from that of Kish's effective number of rows.
 
         Raises
         ------
@@ -117,16 +93,14 @@ class FieldSummary:
             If the weights are so large or so small that their squares leave float64.
         """
         require_total_weight(self.sums[:, 0])
-        total, label, proba, proba_square, weight_square, _ = self.sums[self.sums[:, 0] > 0.0].T
-        gap, n = np.abs(label - proba), float(total.sum())
-        row_weight = weight_square / total  # the weight of a row if all rows had the same
-        deviation = binomial_deviation(proba / row_weight, proba_square / row_weight)
-        return FieldErrors(
-            ece=float(gap.sum() / n),
-            rce=float((gap / (label / total + _EPSILON)).sum() / n),
-            floor=float((row_weight * deviation).sum() / n),
-            n_levels=len(total),
-        )
+        kept = self.sums[:, 0] > 0.0
+        names = tuple(name for name, stays in zip(self.levels, kept, strict=True) if stays)
+        sums = LevelSums.of_table(names, self.sums[kept])
+        row_weight = sums.weight_square / sums.total  # of a row if all rows had the same
+        deviation = binomial_deviation(sums.proba / row_weight, sums.square / row_weight)
+        floor = float((row_weight * deviation).sum() / sums.total.sum())
+        noise = measure_noise(sums, _EPSILON, _SEED, floor=floor)
+        return calibration_of(sums, _EPSILON, noise, binomial_p_values(sums))
 
 
 def read_whole_levels(field: Any, name: str, n: int) -> Levels:

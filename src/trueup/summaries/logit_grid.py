@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from trueup._kernels import Engine
 from trueup._kernels.grid import LIMIT, N_BINS, ORDER, WIDTH, new_table
 from trueup._kernels.plain import Absorbed, PlainRows
+from trueup.arrays import Arrays
 from trueup.losses import FloatArray
 from trueup.read.rows import Rows
 from trueup.splits import GroupArray
-from trueup.summaries.points import Arrays, Points, State, concatenate
+from trueup.summaries.points import Points, State, concatenate
 
 _TAIL_NODES = np.arange(3.0)  # in units of the mean excess over LIMIT
 _TAIL_WEIGHTS_OF_MOMENTS = np.linalg.inv(np.vander(_TAIL_NODES, increasing=True).T)
@@ -87,6 +88,10 @@ class LogitGrid(State):
         if self.squared_moments is not None and self.squared_tails is not None:
             arrays |= {"squared_moments": self.squared_moments, "squared_tails": self.squared_tails}
         return arrays
+
+    def pattern(self, arrays: Arrays) -> Arrays:
+        with_weights = {"squared_moments": self.moments, "squared_tails": self.tails}
+        return self.to_arrays() | (with_weights if with_weights.keys() & arrays.keys() else {})
 
     def restore(self, arrays: Arrays) -> None:
         self.moments, self.tails = arrays["moments"], arrays["tails"]

@@ -5,28 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from scipy.special import expit
+import numpy as np
 
 from trueup._kernels import Engine, engine
+from trueup.arrays import Arrays
 from trueup.errors import (
     InvalidInputError,
     StateMismatchError,
     UndefinedMetricError,
 )
+from trueup.fields.sums import TABLE_COLUMNS
 from trueup.losses import BrierScore, LogLoss, Loss, PoissonDeviance, SquaredError
+from trueup.losses.elementary import expit
 from trueup.read.columns import check_threads
 from trueup.read.notices import Notices
 from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Split, kernel_rule
-from trueup.summaries.batch import Batch, make_batch
+from trueup.summaries.batch import Batch, leading_columns, make_batch
 from trueup.summaries.exactness import require_exact_biases, require_magnitude
 from trueup.summaries.field import FieldSummary
 from trueup.summaries.logit_grid import LogitGrid
-from trueup.summaries.points import Arrays, State
+from trueup.summaries.points import State
 from trueup.summaries.poisson import PoissonMoments
 from trueup.summaries.residual import ResidualMoments
-from trueup.summaries.storage import pack, split_to_json
+from trueup.summaries.storage import fields_from_json, pack, require_like, split_to_json
 from trueup.summaries.totals import RowTotals
 
 _DEFAULT_SPLIT = CrossFit()
@@ -191,12 +194,25 @@ class LossSummary:
         return pack(header, arrays)
 
     def restore(self, header: Mapping[str, Any], arrays: Arrays) -> None:
-        """Take the state that ``to_bytes`` stored."""
-        self._totals = RowTotals.restored(header["totals"], arrays)
-        self._state.restore(arrays)
+        """Take the state that ``to_bytes`` stored.
+
+        Raises
+        ------
+        CorruptFileError
+            If an array is missing, unknown, or of another type or shape than this summary's.
+        """
+        fields = fields_from_json(header.get("fields"))
+        sums = {
+            f"field_{i}": np.zeros((len(levels), TABLE_COLUMNS))
+            for i, levels in enumerate(fields.values())
+        }
+        state = self._state.pattern(arrays)
+        require_like(arrays, self._totals.to_arrays() | state | sums)
+        self._totals = RowTotals.restored(header.get("totals"), arrays)
+        self._state.restore({name: arrays[name] for name in state})
         self._fields = {
             name: FieldSummary(name, levels, arrays[f"field_{i}"])
-            for i, (name, levels) in enumerate(header["fields"].items())
+            for i, (name, levels) in enumerate(fields.items())
         }
 
     def __repr__(self) -> str:
@@ -248,7 +264,7 @@ class LossSummary:
                 self._totals.absorb(absorbed)
                 start += absorbed.n
                 if batch.levels:
-                    columns = plain.columns(absorbed.n)
+                    columns = leading_columns(plain, absorbed.n)
                     batch.add_cells(slice(block.start, start), columns, self._fields, kernels)
             if start < block.stop:
                 yield slice(start, block.stop)

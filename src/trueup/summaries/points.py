@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueup._kernels import Engine
 from trueup._kernels.plain import Absorbed, PlainRows
+from trueup.arrays import Arrays
 from trueup.losses import FloatArray, Loss
 from trueup.read.rows import Rows
 from trueup.splits import GroupArray
-
-Arrays = dict[str, NDArray[Any]]
 
 SMALLEST_SUM = 1e-290
 """Sums of powers below it have lost digits: float64 is exact down to 1e-308."""
@@ -70,6 +68,10 @@ class State(ABC):
     @abstractmethod
     def to_arrays(self) -> Arrays:
         """Return the sums."""
+
+    def pattern(self, arrays: Arrays) -> Arrays:  # noqa: ARG002 - some have optional sums
+        """Return arrays as a state of this size keeps them, for a comparison with stored ones."""
+        return self.to_arrays()
 
     @abstractmethod
     def restore(self, arrays: Arrays) -> None:

@@ -13,10 +13,11 @@ from itertools import combinations
 import numpy as np
 
 from trueup._kernels import Engine
+from trueup.arrays import Arrays
 from trueup.losses import FloatArray, PoissonDeviance
 from trueup.read.rows import Rows
 from trueup.splits import GroupArray
-from trueup.summaries.points import SMALLEST_SUM, Arrays, Points, State
+from trueup.summaries.points import SMALLEST_SUM, Points, State
 
 _PAIRS = [(i, j) for i in range(4) for j in range(i, 4)]  # of the numbers 1, a, y and mu
 _NODES = np.vstack(

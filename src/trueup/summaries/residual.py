@@ -11,10 +11,11 @@ from math import comb
 import numpy as np
 
 from trueup._kernels import Engine
+from trueup.arrays import Arrays
 from trueup.losses import FloatArray
 from trueup.read.rows import Rows
 from trueup.splits import GroupArray
-from trueup.summaries.points import SMALLEST_SUM, Arrays, Points, State
+from trueup.summaries.points import SMALLEST_SUM, Points, State
 
 _ORDER = 5
 _NODES = np.arange(-2.0, 3.0)  # in standard deviations around the mean

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trueup.errors import InvalidInputError
+from trueup.errors import CorruptFileError, InvalidInputError
 from trueup.losses import Loss
 from trueup.splits import Split
 from trueup.summaries.loss import (
@@ -12,7 +12,7 @@ from trueup.summaries.loss import (
     PoissonSummary,
     SquaredErrorSummary,
 )
-from trueup.summaries.storage import split_from_json, unpack
+from trueup.summaries.storage import corrupt, split_from_json, unpack
 
 _KINDS: tuple[type[LossSummary], ...] = (
     LogLossSummary,
@@ -53,16 +53,22 @@ def from_bytes(data: bytes) -> LossSummary:
 
     Raises
     ------
+    CorruptFileError
+        If the bytes are no summary, or a damaged or forged one; it is an InvalidInputError.
     InvalidInputError
-        If the bytes are no summary, or one of another version.
+        If they are a summary of another version.
     """
     header, arrays = unpack(data)
     kinds = {kind.__name__: kind for kind in _KINDS}
-    if header.get("kind") not in kinds:
-        raise InvalidInputError(
+    if str(header.get("kind")) not in kinds:
+        raise CorruptFileError(
             f"data must be a summary among {sorted(kinds)}; got {header.get('kind')!r}. "
             "Pass what to_bytes() returned."
         )
-    summary = kinds[header["kind"]](split_from_json(header["split"]))
+    split = split_from_json(header.get("split"))
+    counts = arrays.get("row_counts")
+    if counts is None or counts.shape != (split.n_groups,):  # before a state of that size is made
+        raise corrupt("as many groups as its split")
+    summary = kinds[str(header["kind"])](split)
     summary.restore(header, arrays)
     return summary

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from io import BytesIO
+from dataclasses import fields
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.errors import InvalidInputError
+from trueup.arrays import Arrays, from_npz, to_npz
+from trueup.errors import CorruptFileError, InvalidInputError
 from trueup.splits import CrossFit, HoldOut, InSample, Split
-
-Arrays = dict[str, NDArray[Any]]
 
 VERSION = 1
 _SPLITS: dict[str, type[Split]] = {cls.__name__: cls for cls in (CrossFit, HoldOut, InSample)}
@@ -23,9 +21,7 @@ _SPLITS: dict[str, type[Split]] = {cls.__name__: cls for cls in (CrossFit, HoldO
 def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Return the header and the arrays as bytes."""
     text = json.dumps({"format": "trueup summary", "version": VERSION, **header})
-    buffer = BytesIO()
-    np.savez_compressed(buffer, header=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)  # type: ignore[arg-type]
-    return buffer.getvalue()
+    return to_npz({"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays})
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
@@ -33,18 +29,18 @@ def unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
 
     Raises
     ------
+    CorruptFileError
+        If the bytes are no summary.
     InvalidInputError
-        If the bytes are no summary, or one of another version.
+        If they are one of another version.
     """
+    arrays = from_npz(data, "data must be the bytes of a summary")
     try:
-        with np.load(BytesIO(data), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
         header = json.loads(arrays.pop("header").tobytes())
-    except (ValueError, KeyError, OSError, EOFError, BadZipFile) as error:
-        raise InvalidInputError(
-            f"data must be the bytes of a summary; got {len(data)} others ({error}). "
-            "Pass what to_bytes() returned."
-        ) from None
+    except (KeyError, ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict):
+        raise corrupt("a header")
     if header.get("version") != VERSION:
         raise InvalidInputError(
             f"data must be a summary of version {VERSION}; got version {header.get('version')!r}. "
@@ -53,16 +49,70 @@ def unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
     return header, arrays
 
 
+def corrupt(rule: str) -> CorruptFileError:
+    """Return the error of bytes that lack something."""
+    return CorruptFileError(
+        f"data must be a summary with {rule}; got other bytes. Pass what to_bytes() returned."
+    )
+
+
+def require_like(arrays: Arrays, pattern: Arrays) -> None:
+    """Refuse arrays that are not of the names, types and shapes of a pattern, or below zero rows.
+
+    Raises
+    ------
+    CorruptFileError
+        If they differ.
+    """
+    for name, like in pattern.items():
+        found = arrays.get(name)
+        if found is None or found.dtype != like.dtype or found.shape != like.shape:
+            raise corrupt(f"{name} of {like.dtype} and shape {like.shape}")
+        if found.dtype.kind == "i" and (found < 0).any():
+            raise corrupt(f"{name} of counts")
+    if arrays.keys() - pattern.keys():
+        raise corrupt(f"the arrays {sorted(pattern)} and no others")
+
+
 def split_to_json(split: Split) -> dict[str, Any]:
     """Return a split as plain values."""
     return {"name": type(split).__name__, "options": dict(vars(split))}
 
 
-def split_from_json(plain: Mapping[str, Any]) -> Split:
-    """Return the split of ``split_to_json``."""
-    if plain.get("name") not in _SPLITS:
-        raise InvalidInputError(
-            f"data must name a split among {sorted(_SPLITS)}; got {plain.get('name')!r}. "
-            "Pass what to_bytes() returned."
-        )
-    return _SPLITS[plain["name"]](**plain["options"])
+def split_from_json(plain: Any) -> Split:
+    """Return the split of ``split_to_json``.
+
+    Raises
+    ------
+    CorruptFileError
+        If it names no split of the table, or options that the split doesn't have.
+    """
+    if not (isinstance(plain, dict) and isinstance(plain.get("options"), dict)):
+        raise corrupt("a split")
+    if str(plain.get("name")) not in _SPLITS:
+        raise corrupt(f"a split among {sorted(_SPLITS)}")
+    kind = _SPLITS[str(plain["name"])]
+    if plain["options"].keys() - {part.name for part in fields(kind)}:  # type: ignore[arg-type]  # each split is a dataclass
+        raise corrupt(f"the options of {kind.__name__}")
+    return kind(**plain["options"])
+
+
+def fields_from_json(plain: Any) -> dict[str, list[str]]:
+    """Return the levels of each field.
+
+    Raises
+    ------
+    CorruptFileError
+        If they are anything but lists of distinct texts.
+    """
+    if not isinstance(plain, dict) or not all(_are_levels(levels) for levels in plain.values()):
+        raise corrupt("the levels of its fields")
+    return plain
+
+
+def _are_levels(found: Any) -> bool:
+    return (
+        isinstance(found, list)
+        and all(isinstance(level, str) for level in found)
+        and len(set(found)) == len(found)
+    )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
 from typing import Any, Self
 
 import numpy as np
 
 from trueup._kernels import Engine
 from trueup._kernels.plain import Absorbed
+from trueup.arrays import Arrays
 from trueup.errors import StateMismatchError
 from trueup.read.row_hash import FINGERPRINT_MODULUS
 from trueup.read.rows import Rows
 from trueup.splits import GroupArray
-from trueup.summaries.points import Arrays
+from trueup.summaries.storage import corrupt
+
+_FINGERPRINT = re.compile("[0-9a-f]{32}")
 
 
 class RowTotals:
@@ -65,11 +68,22 @@ class RowTotals:
         return {"row_counts": self.row_counts, "support": self.support}
 
     @classmethod
-    def restored(cls, plain: Mapping[str, Any], arrays: Arrays) -> Self:
-        """Return the totals of ``to_json`` and ``to_arrays``."""
+    def restored(cls, plain: Any, arrays: Arrays) -> Self:
+        """Return the totals of ``to_json`` and ``to_arrays``.
+
+        Raises
+        ------
+        CorruptFileError
+            If the fingerprint is none.
+        """
+        positional = plain.get("positional") if isinstance(plain, dict) else plain
+        if not isinstance(plain, dict) or (positional is not None and type(positional) is not bool):
+            raise corrupt("totals")
+        if not _FINGERPRINT.fullmatch(str(plain.get("fingerprint"))):
+            raise corrupt("a fingerprint of 32 hexadecimal digits")
         totals = cls(*arrays["support"].shape)
         totals.row_counts, totals.support = arrays["row_counts"], arrays["support"]
-        totals.fingerprint, totals.positional = int(plain["fingerprint"], 16), plain["positional"]
+        totals.fingerprint, totals.positional = int(plain["fingerprint"], 16), positional
         return totals
 
     def _add_hashes(self, low: int, high: int) -> None:

@@ -9,6 +9,7 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from trueup.calibrators import (
     FieldOffsetCalibrator,
+    NeuralCalibrator,
     PlattCalibrator,
     ShiftCalibrator,
     compare_calibrators,
@@ -118,3 +119,62 @@ def test_test_rows_of_one_class_are_undefined():
     y[500:] = 1
     with pytest.raises(UndefinedMetricError, match="both classes in the test rows"):
         compare_calibrators(y, p, fields, field="site", calibrators=FEW)
+
+
+def test_random_parts_are_another_order_and_said():
+    y, p, fields = drifted(2000)
+    table = compare_calibrators(y, p, fields, field="site", shuffle=True, calibrators=FEW)
+    assert table.by_chance
+    assert "| guard, on 1000 random rows |" in table.to_markdown()
+    assert not next(iter(table.decisions().values())).by_time
+    with pytest.raises(InvalidInputError, match="shuffle must be False where times are given"):
+        compare_calibrators(y, p, fields, field="site", shuffle=True, times=np.arange(2000))
+
+
+def test_what_the_later_rows_contradict_is_said():
+    rng = np.random.default_rng(0)
+    margin, n = rng.normal(-1.0, 1.0, 16_000), 16_000
+    y = (rng.random(n) < expit(margin + np.where(np.arange(n) < 8000, 0.5, -0.5))).astype(float)
+    table = compare_calibrators(
+        y,
+        expit(margin),
+        {"site": np.zeros(n)},
+        field="site",
+        calibrators={"shift": ShiftCalibrator()},
+    )
+    assert "| kept; worse on the rows of this table |" in table.to_markdown()
+
+
+def test_networks_that_stopped_at_epoch_0_say_so_and_equal_rows_too():
+    y, p, fields = drifted(2000)
+    still = {
+        "neural_field_only": NeuralCalibrator(fields="site", learning_rate=0.0, epochs=1),
+        "neural": NeuralCalibrator(learning_rate=0.0, epochs=1),
+    }
+    table = compare_calibrators(
+        y, p, {"site": fields["site"]}, field="site", calibrators=still, guard=False
+    )
+    _, first, second = table.scores
+    assert first.note == "its network stopped at epoch 0"
+    assert second.note == "its network stopped at epoch 0, predicts the same as neural_field_only"
+
+
+def test_integer_weights_equal_repeated_rows():
+    y, p, fields = drifted(1500)
+    weight = np.random.default_rng(1).integers(1, 4, 1500)
+    how = {"field": "site", "calibrators": {"shift": ShiftCalibrator()}}
+    weighted = compare_calibrators(
+        y, p, fields, times=np.arange(1500), sample_weight=weight, guard=False, **how
+    )
+    repeated = compare_calibrators(
+        np.repeat(y, weight),
+        np.repeat(p, weight),
+        {name: np.repeat(column, weight) for name, column in fields.items()},
+        times=np.repeat(np.arange(1500), weight),
+        dev_fraction=weight[:750].sum() / weight.sum(),
+        guard=False,
+        **how,
+    )
+    for first, second in zip(weighted.scores, repeated.scores, strict=True):
+        for name in ("log_loss", "brier_score", "field_ece", "auc", "log_loss_change"):
+            assert getattr(first, name) == pytest.approx(getattr(second, name), rel=1e-9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -23,7 +24,7 @@ from trueup.calibrators import (
     TemperatureCalibrator,
     load_calibrator,
 )
-from trueup.errors import InvalidInputError
+from trueup.errors import CorruptFileError, InvalidInputError
 
 CALIBRATORS = [
     ShiftCalibrator(),
@@ -112,3 +113,107 @@ def test_a_newer_format_is_named(tmp_path):
     (tmp_path / "calibrator.json").write_text(json.dumps(document | {"format": 99}))
     with pytest.raises(InvalidInputError, match="path must hold format 1 or older; got 99"):
         load_calibrator(tmp_path)
+
+
+def changed(folder, change):
+    document = json.loads((folder / "calibrator.json").read_text())
+    change(document)
+    (folder / "calibrator.json").write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    "name", ["import_module", "Calibrator", "CalibratedModel", "__getattr__", ["ShiftCalibrator"]]
+)
+def test_a_class_outside_of_the_table_is_refused(name, tmp_path):
+    p, y, _ = rows()
+    ShiftCalibrator().fit(p, y).save(tmp_path)
+    changed(tmp_path, lambda document: document["calibrator"].update({"class": name}))
+    with pytest.raises(CorruptFileError, match="one of the calibrators"):
+        load_calibrator(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["predict_proba", "__class__", "_fit"])
+def test_nothing_but_the_state_is_set(name, tmp_path):
+    p, y, _ = rows()
+    ShiftCalibrator().fit(p, y).save(tmp_path)
+    changed(tmp_path, lambda document: document["calibrator"]["state"]["mapping"].update({name: 1}))
+    with pytest.raises(CorruptFileError, match=r"the parts .* and no others"):
+        load_calibrator(tmp_path)
+
+
+@pytest.mark.parametrize("value", [None, "1", True, 1e400, float("nan"), 10**400, [1.0], {"a": 1}])
+def test_a_state_of_another_type_or_range_is_refused(value, tmp_path):
+    p, y, _ = rows()
+    PlattCalibrator().fit(p, y).save(tmp_path)
+    changed(
+        tmp_path, lambda document: document["calibrator"]["state"]["mapping"].update(slope_=value)
+    )
+    with pytest.raises(CorruptFileError, match=r"as calibrator\.state\.slope_"):
+        load_calibrator(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"a0": np.array(["no", "yes"]), "extra": np.zeros(3)},
+        {"a0": np.array(["no", "yes"]), "a1": np.zeros(2), "a2": np.zeros(3)},
+        {"a0": np.array(["no", "yes"]), "a1": np.array([0.2, 0.1]), "a2": np.zeros(2)},
+        {"a0": np.array(["no", "yes"]), "a1": np.zeros((1, 1)), "a2": np.zeros(1)},
+    ],
+    ids=["unknown", "lengths", "order", "dimensions"],
+)
+def test_arrays_that_no_fit_leaves_are_refused(arrays, tmp_path):
+    p, y, _ = rows()
+    IsotonicCalibrator().fit(p, y).save(tmp_path)
+    np.savez(tmp_path / "calibrator.npz", **arrays)
+    changed(tmp_path, lambda document: document.pop("arrays"))
+    with pytest.raises(CorruptFileError):
+        load_calibrator(tmp_path)
+
+
+def test_guards_inside_of_guards_without_end_are_refused(tmp_path):
+    inner = '{"class": "Guarded", "params": {"mapping": {"calibrator": '
+    ShiftCalibrator().save(tmp_path)
+    (tmp_path / "calibrator.json").write_text('{"format": 1, "calibrator": ' + inner * 5000)
+    with pytest.raises(CorruptFileError):
+        load_calibrator(tmp_path)
+
+
+KILLED_AT_EACH_STEP = """
+import os, sys
+from pathlib import Path
+from trueup.calibrators import load_calibrator
+
+folder = Path(sys.argv[1])
+old, new = load_calibrator(folder / "old"), load_calibrator(folder / "new")
+for step in range(100):
+    old.save(folder / "saved")
+    child = os.fork()
+    if child == 0:
+        calls = 0
+        def kill(event, args):
+            global calls
+            calls += event.startswith(("open", "os.")) and "saved" in str(args)
+            if calls > step:
+                os._exit(9)
+        sys.addaudithook(kill)
+        new.save(folder / "saved")
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(status, type(load_calibrator(folder / "saved")).__name__)
+    if status == 0:
+        break
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes are forks")
+def test_a_save_that_is_killed_at_any_step_leaves_the_old_calibrator_or_the_new_one(tmp_path):
+    p, y, _ = rows()
+    IsotonicCalibrator().fit(p, y).save(tmp_path / "old")
+    HistogramCalibrator().fit(p, y).save(tmp_path / "new")
+    command = [sys.executable, "-c", KILLED_AT_EACH_STEP, str(tmp_path)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    *killed, last = run.stdout.splitlines()
+    assert len(killed) >= 8
+    assert set(killed) == {"9 IsotonicCalibrator", "9 HistogramCalibrator"}
+    assert last == "0 HistogramCalibrator"

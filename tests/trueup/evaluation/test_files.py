@@ -10,7 +10,8 @@ import pyarrow.parquet
 import pytest
 from scipy.special import expit
 
-import trueup.evaluation.files
+import trueup.read.csv_files
+import trueup.read.files
 from trueup import CrossFit, HoldOut, evaluate, evaluate_files
 from trueup.errors import InexactSummaryError, InvalidInputError
 
@@ -43,8 +44,8 @@ def frame():
 @pytest.fixture(params=["parquet", "csv", "csv.gz"])
 def files(request, frame, tmp_path, monkeypatch):
     """Write the rows as three files of different sizes, read in small batches."""
-    monkeypatch.setattr(trueup.evaluation.files, "_BATCH_ROWS", 1_000)
-    monkeypatch.setattr(trueup.evaluation.files, "_CSV_BLOCK", 50_000)
+    monkeypatch.setattr(trueup.read.files, "_BATCH_ROWS", 1_000)
+    monkeypatch.setattr(trueup.read.csv_files, "_BLOCK", 50_000)
     for i, part in enumerate(np.split(np.arange(len(frame)), [100, 5_000])):
         path = tmp_path / f"part-{i}.{request.param}"
         if request.param == "parquet":
@@ -165,13 +166,13 @@ def test_bad_files_are_refused_by_name(threads, frame, tmp_path):
         evaluate_files(tmp_path / "b.parquet", **options)
     with pytest.raises(InvalidInputError, match=r"column 'q' must be in .*a.parquet; got click"):
         evaluate_files(tmp_path / "a.parquet", **(options | {"y_proba": "q"}))
-    with pytest.raises(InvalidInputError, match=r"column 'p' must not hold .* one at index 5\."):
+    with pytest.raises(InvalidInputError, match="got 1 missing value in p, first at row 5"):
         evaluate_files(tmp_path / "a.parquet", **options)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_error_says_from_where_its_index_counts(threads, frame, tmp_path, monkeypatch):
-    monkeypatch.setattr(trueup.evaluation.files, "_BATCH_ROWS", 1_000)
+    monkeypatch.setattr(trueup.read.files, "_BATCH_ROWS", 1_000)
     frame.loc[2_005, "p"] = 1.5
     frame.to_parquet(tmp_path / "a.parquet")
     message = r"got 1\.5 at index 5\. .* counts from row 2000 of .*a\.parquet"

@@ -19,9 +19,9 @@ from trueup import (
     field_calibration_error,
 )
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.fields.cells import read_levels
 from trueup.fields.distribution import mean_absolute_deviation, two_sided_p_values
-from trueup.fields.noise import squared_error
+from trueup.fields.levels import read_levels
+from trueup.fields.sums import squared_error
 from trueup.fields.worst import shrunk_offsets
 
 RNG = np.random.default_rng(0)
@@ -177,8 +177,8 @@ def test_squared_error_is_the_mean_product_of_pairs():
     r = np.array(y_true) - p
     first = (r[0] * r[1] + r[0] * r[2] + r[1] * r[2]) / 3.0
     expected = (3.0 * first + 2.0 * r[3] * r[4]) / 5.0  # the cell of one row says nothing
-    assert squared_error(cells_of(codes, y_true, p)) == pytest.approx(expected, rel=1e-12)
-    assert squared_error(cells_of([0, 1], [0, 1], [0.5, 0.5])) == 0.0
+    assert squared_error(cells_of(codes, y_true, p).sums) == pytest.approx(expected, rel=1e-12)
+    assert squared_error(cells_of([0, 1], [0, 1], [0.5, 0.5]).sums) == 0.0
 
 
 def test_floor_and_interval_are_reproducible_and_in_order():
@@ -226,7 +226,9 @@ def test_cells_are_sorted_and_make_a_table():
 
 def test_offsets_are_shrunk_to_nothing_without_spread():
     y_true = np.tile([0.0, 1.0], 100)
-    assert shrunk_offsets(cells_of(np.arange(200) // 2, y_true, np.full(200, 0.5))).max() == 0.0
+    assert (
+        shrunk_offsets(cells_of(np.arange(200) // 2, y_true, np.full(200, 0.5)).sums).max() == 0.0
+    )
 
 
 def test_to_dict_is_plain_json_without_cells():

@@ -9,7 +9,7 @@ import pytest
 
 from trueup import expected_calibration_error, field_calibration_error
 from trueup.errors import InvalidInputError
-from trueup.fields.plain_columns import sums_by_bin, sums_by_code
+from trueup.fields.columns import sums_by_bin, sums_by_code
 
 N = 4_000
 

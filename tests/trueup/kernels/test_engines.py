@@ -70,7 +70,7 @@ def test_hash_sums_equal_a_loop_of_python_integers(kernels, weighted, rng):
 def test_cells_equal_a_loop(kernels, n_cells, weighted, rng):
     code, label, proba = rng.integers(0, n_cells, 900), rng.integers(0, 2, 900), rng.random(900)
     weight = rng.random(900) if weighted else None
-    sums, expected = np.zeros((n_cells, 6)), np.zeros((n_cells, 6))
+    sums, expected = np.zeros((n_cells, 8)), np.zeros((n_cells, 8))
     kernels.add_cells(code, label.astype(float), proba, weight, sums)
     for i in range(900):
         w = 1.0 if weight is None else weight[i]
@@ -81,6 +81,8 @@ def test_cells_equal_a_loop(kernels, n_cells, weighted, rng):
             w * proba[i] ** 2,
             w**2,
             1.0,
+            w**2 * proba[i] * (1.0 - proba[i]),
+            w**2 * (label[i] - proba[i]) ** 2,
         ]
     np.testing.assert_allclose(sums, expected, rtol=0.0, atol=1e-13)
 

@@ -35,6 +35,7 @@ def test_run_gains_exactly_these_keys_and_tags(client, autologging, binary):
         "trueup.split": "CrossFit(folds=5, salt=0)",
         "trueup.fingerprint.val_log_loss": expected.fingerprint,
         "trueup.version": trueup.__version__,
+        "trueup.coverage": "twins of val_log_loss.",
     }
 
 

@@ -41,7 +41,8 @@ def test_number_that_many_metrics_may_have_is_not_kept(value):
     assert scores.find(value) is None
 
 
-def test_old_numbers_are_forgotten():
+def test_old_numbers_are_forgotten(monkeypatch):
+    monkeypatch.setattr(recent, "_MAX_NUMBERS", 256)
     scores = RecentScores()
     numbers = [0.123456 + 1e-6 * index + 1e-9 for index in range(300)]
     for number in numbers:

@@ -121,4 +121,6 @@ def test_number_that_is_not_a_mean_over_rows_gains_nothing(client, autologging, 
         mlflow.log_metric("loss", UNRECOGNISED[name](binary))
     data = client.get_run(run.info.run_id).data
     assert own(data.metrics) == set()
-    assert not any(tag.startswith("trueup") for tag in data.tags)
+    trueups = [tag for tag in data.tags if tag.startswith("trueup")]
+    assert trueups == ["trueup.coverage"]
+    assert data.tags["trueup.coverage"].startswith("none of loss: ")

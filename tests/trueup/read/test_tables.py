@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from trueup.errors import InvalidInputError
-from trueup_cli.columns import read_columns
+from trueup.read.tables import read_columns
+from trueup.read.times import read_times
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def test_parquet_keeps_types(frame, tmp_path):
     assert list(columns) == ["y", "p", "site", "t"]
     assert columns["p"].dtype == np.float32
     assert columns["site"].tolist() == ["a", None, "b"]
-    assert columns["t"].dtype.kind == "M"
+    assert read_times(columns["t"]).dtype.kind == "M"
 
 
 def test_csv_and_compressed_csv_are_read(frame, tmp_path):
@@ -37,7 +38,7 @@ def test_csv_and_compressed_csv_are_read(frame, tmp_path):
         frame.to_csv(file, index=False)
     columns = read_columns([str(tmp_path / "a.csv"), str(tmp_path / "b.csv.gz")], ["y", "t"])
     assert columns["y"].tolist() == [0, 1, 1, 0, 1, 1]
-    assert columns["t"].dtype.kind == "M"
+    assert read_times(columns["t"]).dtype.kind == "M"
 
 
 def test_patterns_are_sorted_and_joined_in_order(tmp_path):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from trueup._kernels import UInt64Array
 from trueup._kernels.plain import HashRule
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.periods import period_numbers, read_period
+from trueup.splits.periods import period_numbers, read_period
 
 GroupArray = NDArray[np.intp]
 

@@ -1,0 +1,85 @@
+"""What each run gained from autologging, and why the rest gained nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+
+ADVICE = "For a loss among these call trueup_mlflow.log_evaluation(y_true, y_pred, prefix=...)."
+_MAX_RUNS = 256
+_MAX_KEYS = 200
+_SHOWN_KEYS = 12
+_MAX_LENGTH = 4000  # MLflow's limit of a tag is 5000 in some stores
+
+
+class RunCoverage:
+    """The keys of one run: those with twins, and those without by their reason."""
+
+    def __init__(self) -> None:
+        self.gained: dict[str, None] = {}
+        self.missed: dict[str, str] = {}
+        self.put_off: str | None = None
+
+    def sentence(self) -> str | None:
+        """Return what the run gained; None where no metric was logged."""
+        missed = {key: why for key, why in self.missed.items() if key not in self.gained}
+        parts = [f"twins of {_listed(self.gained)}"] if self.gained else []
+        for reason in dict.fromkeys(missed.values()):
+            keys = [key for key, why in missed.items() if why == reason]
+            parts.append(f"none of {_listed(keys)}: {reason}")
+        if not parts:
+            return None
+        advice = [ADVICE] if missed else []
+        put_off = [f"Not all were stored: {self.put_off}."] if self.put_off else []
+        return " ".join(["; ".join(parts) + ".", *put_off, *advice])[:_MAX_LENGTH]
+
+
+class Coverage:
+    """What the latest runs of this process gained."""
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[str, RunCoverage] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def gained(self, run_id: str, keys: Iterable[str]) -> None:
+        """Note metrics that have their twins."""
+        with self._lock:
+            self._of(run_id).gained |= dict.fromkeys(keys)
+
+    def missed(self, run_id: str, key: str, reason: str) -> None:
+        """Note a metric without twin; the first reason counts."""
+        with self._lock:
+            missed = self._of(run_id).missed
+            if len(missed) < _MAX_KEYS:
+                missed.setdefault(key, reason)
+
+    def knows(self, run_id: str, key: str) -> bool:
+        """Return whether a metric has been noted."""
+        with self._lock:
+            run = self._of(run_id)
+            return key in run.missed or key in run.gained
+
+    def put_off(self, run_id: str, reason: str | None) -> None:
+        """Note why the store did not take twins of the run; None once it has taken all."""
+        with self._lock:
+            self._of(run_id).put_off = reason
+
+    def sentence(self, run_id: str) -> str | None:
+        """Return what a run gained; None where it logged no metric in this process."""
+        with self._lock:
+            run = self._runs.get(run_id)
+            return None if run is None else run.sentence()
+
+    def _of(self, run_id: str) -> RunCoverage:
+        run = self._runs.setdefault(run_id, RunCoverage())
+        self._runs.move_to_end(run_id)
+        while len(self._runs) > _MAX_RUNS:
+            self._runs.popitem(last=False)
+        return run
+
+
+def _listed(keys: Iterable[str]) -> str:
+    names = list(keys)
+    shown = ", ".join(names[:_SHOWN_KEYS])
+    return shown if len(names) <= _SHOWN_KEYS else f"{shown} and {len(names) - _SHOWN_KEYS} more"

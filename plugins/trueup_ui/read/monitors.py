@@ -1,0 +1,89 @@
+"""Every monitored version of every registered model, with its batches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mlflow import MlflowClient
+from mlflow.entities import Run
+
+from trueup_mlflow.monitor.store import records_of
+from trueup_mlflow.write.items import ROLE_TAG
+from trueup_mlflow.write.monitor_items import (
+    CHECK_URI_TAG,
+    MODEL_TAG,
+    MONITOR_ROLE,
+    VERSION_OF_MODEL_TAG,
+    BatchRecord,
+)
+
+_MOST_RUNS = 10_000
+
+
+@dataclass(frozen=True)
+class MonitoredVersion:
+    """A version of a registered model that has a check.
+
+    Attributes
+    ----------
+    model, version : str
+        Its name and number.
+    experiment_id, run_id : str
+        Of its monitor run; "" before the first batch.
+    records : tuple of BatchRecord
+        Its batches in the order of their time.
+    """
+
+    model: str
+    version: str
+    experiment_id: str
+    run_id: str
+    records: tuple[BatchRecord, ...]
+
+
+def monitored_versions(client: MlflowClient) -> list[MonitoredVersion]:
+    """Return the monitored versions that the client may read, by name and number."""
+    runs = {
+        (run.data.tags[MODEL_TAG], run.data.tags[VERSION_OF_MODEL_TAG]): run
+        for run in _runs(client)
+    }
+    keys = dict.fromkeys([*runs, *_checked(client)])
+    found = [_version(model, version, runs.get((model, version))) for model, version in keys]
+    return sorted(found, key=lambda one: (one.model.casefold(), one.version.zfill(9)))
+
+
+def _version(model: str, version: str, run: Run | None) -> MonitoredVersion:
+    if run is None:
+        return MonitoredVersion(model, version, "", "", ())
+    return MonitoredVersion(
+        model, version, str(run.info.experiment_id), str(run.info.run_id), tuple(_records(run))
+    )
+
+
+def _records(run: Run) -> list[BatchRecord]:
+    """Return the batches; none of a run whose tags another version of trueup wrote."""
+    try:
+        return records_of(run)
+    except (KeyError, TypeError, json.JSONDecodeError):
+        return []
+
+
+def _runs(client: MlflowClient) -> Iterator[Run]:
+    """Yield the monitor runs, the latest first, so that of two the older one counts."""
+    experiments = client.search_experiments(filter_string="name LIKE 'trueup/%'")
+    ids = [experiment.experiment_id for experiment in experiments]
+    if not ids:
+        return
+    query = f"tags.`{ROLE_TAG}` = '{MONITOR_ROLE}'"
+    order = ["attributes.start_time DESC", "attributes.run_id DESC"]
+    for run in client.search_runs(ids, query, max_results=_MOST_RUNS, order_by=order):
+        if MODEL_TAG in run.data.tags and VERSION_OF_MODEL_TAG in run.data.tags:
+            yield run
+
+
+def _checked(client: MlflowClient) -> Iterator[tuple[str, str]]:
+    for version in client.search_model_versions():
+        if CHECK_URI_TAG in version.tags:
+            yield str(version.name), str(version.version)

@@ -1,0 +1,205 @@
+"""Tuned studies: those that were logged to MLflow, and those that an Optuna storage holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup_mlflow.write.items import (
+    COUNT_KEY,
+    STATUS_TAG,
+    STUDY_ROLE,
+    STUDY_TAG,
+    TRIAL_TAG,
+    calibrated_key,
+)
+from trueup_ui.read.stored_run import StoredRun
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
+
+_OPTIMISTIC = "_optimistic"
+_ELIMINATED = "eliminated by "
+_MEAN = "_mean"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One configuration of a study; ``standard_error`` is of ``mean``, None with one seed.
+
+    Attributes
+    ----------
+    eliminated_by : int or None
+        Number of the trial that beat it.
+    run_id : str or None
+        Its run, where the study was logged.
+    """
+
+    number: int
+    params: Mapping[str, Any]
+    mean: float
+    standard_error: float | None
+    n_seeds: int
+    eliminated_by: int | None
+    run_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """The value on seeds that neither search nor finals had seen, with its 95% interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study as the page sees it.
+
+    Attributes
+    ----------
+    metric : str
+        Key of the value that was tuned.
+    configurations : tuple of Configuration
+        The best one first where it is known which direction is better, else as they were logged.
+    selected : int or None
+        Number of the selected trial.
+    optimistic : float or None
+        What Optuna calls the best value.
+    search_trainings, final_trainings : int
+        Finished trainings.
+    vanilla_cost : float or None
+        What the vanilla metric's choice would have cost.
+    """
+
+    name: str
+    metric: str
+    configurations: tuple[Configuration, ...]
+    selected: int | None
+    optimistic: float | None
+    confirmed: Confirmed | None
+    search_trainings: int
+    final_trainings: int
+    vanilla_cost: float | None
+
+
+def logged_studies(runs: Sequence[StoredRun]) -> list[StoredRun]:
+    """Return the runs of studies, the latest first."""
+    return [run for run in reversed(runs) if run.role == STUDY_ROLE]
+
+
+def logged_study(parent: StoredRun, runs: Sequence[StoredRun]) -> Study:
+    """Return a study from its run and those of its configurations."""
+    metrics, tags = parent.metrics, parent.tags
+    key = next((k.removesuffix(_OPTIMISTIC) for k in metrics if k.endswith(_OPTIMISTIC)), "")
+    children = [one for one in runs if one.parent == parent.run_id and TRIAL_TAG in one.tags]
+    ends = [metrics.get(f"{key}_confirmed{end}") for end in ("", "_low", "_high")]
+    found = [_configuration(one, key) for one in children if key + _MEAN in one.metrics]
+    if key.startswith(calibrated_key("")):  # a loss: lower is better
+        found.sort(key=lambda one: one.mean)
+    confirmed = [end for end in ends if end is not None]
+    selected = tags.get(TRIAL_TAG, "")
+    return Study(
+        tags.get(STUDY_TAG, parent.name),
+        key,
+        tuple(found),
+        int(selected) if selected.isdecimal() else None,
+        metrics.get(key + _OPTIMISTIC),
+        Confirmed(*confirmed) if len(confirmed) == 3 else None,
+        int(metrics.get("search_trainings", 0)),
+        int(metrics.get("final_trainings", 0)),
+        metrics.get(f"{key}_cost_of_vanilla_choice"),
+    )
+
+
+def _configuration(run: StoredRun, key: str) -> Configuration:
+    n, sd = int(run.metrics.get(COUNT_KEY, 1)), run.metrics.get(f"{key}_std")
+    status = run.tags.get(STATUS_TAG, "")
+    by = status.removeprefix(_ELIMINATED) if status.startswith(_ELIMINATED) else ""
+    number = run.tags[TRIAL_TAG]
+    return Configuration(
+        int(number) if number.isdecimal() else -1,
+        run.params,
+        run.metrics[key + _MEAN],
+        None if sd is None else sd / math.sqrt(n),
+        n,
+        int(by) if by.isdecimal() else None,
+        run.run_id,
+    )
+
+
+def open_study_storage(where: str) -> BaseStorage:
+    """Return the storage behind a database URL or a journal file, which must exist.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is nothing at that place; nothing is created.
+    """
+    from pathlib import Path
+
+    from optuna.storages import RDBStorage
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from trueup_optuna import open_journal
+
+    try:
+        if "://" in where:
+            return RDBStorage(where, skip_table_creation=True)
+        if Path(where).is_file():
+            return open_journal(where)
+        reason: object = "there is no such file"
+    except (SQLAlchemyError, ImportError, ValueError, RuntimeError) as failure:
+        reason = getattr(failure, "orig", failure)
+    raise InvalidInputError(
+        f"study_storage must hold studies of Optuna; got {where!r}: {reason}. "
+        "Give the database URL or the journal file that the study was begun with."
+    )
+
+
+def study_names(storage: BaseStorage) -> list[str]:
+    """Return the studies of a storage, without those that finals and confirmation keep."""
+    return sorted(
+        study.study_name for study in storage.get_all_studies() if "::" not in study.study_name
+    )
+
+
+def stored_study(storage: BaseStorage, name: str) -> Study | str:
+    """Return a study, or why it cannot be shown yet.
+
+    Raises
+    ------
+    KeyError
+        If the storage has no study of that name.
+    """
+    import optuna
+
+    from trueup_optuna import report_study
+
+    study = optuna.load_study(study_name=name, storage=storage)
+    try:
+        report = report_study(study)
+    except (UndefinedMetricError, InvalidInputError) as reason:
+        return str(reason)
+    configurations = [
+        Configuration(
+            row.number, row.params, row.mean, row.standard_error, row.n_seeds, row.eliminated_by
+        )
+        for row in report.rows
+    ]
+    vanilla = report.vanilla
+    return Study(
+        report.name,
+        report.loss if vanilla is None else calibrated_key(report.loss),
+        tuple(configurations),
+        report.best.trial.number,
+        report.best.optimistic_value,
+        None,
+        report.search_trainings,
+        report.final_trainings,
+        None if vanilla is None else vanilla.cost,
+    )

@@ -1,0 +1,190 @@
+"""Page 2: every pair of the chosen pipelines, one pair in detail, and decisions logged before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trueup.comparison import order_note
+from trueup_mlflow.write.items import COMPARISON_ROLE, calibrated_key
+from trueup_ui.read.stored_run import StoredRun
+from trueup_ui.view.axis import Axis, Tick
+from trueup_ui.view.experiment import common_decimals, mean_and_sd
+from trueup_ui.view.pairs import Pair, compare_pair, paired_values
+from trueup_ui.view.pipelines import Pipeline, group
+from trueup_ui.view.seeds import Spread, finished_values, metric_keys
+
+MOST_PIPELINES = 12
+"""As many stand in the matrix at once."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the reader asks to compare; empty texts and tuples stand for a choice of ours."""
+
+    metric: str = ""
+    by: str = ""
+    higher: bool = False
+    chosen: tuple[str, ...] = ()
+    first: str = ""
+    second: str = ""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A pipeline with its spread on the metric, as text too."""
+
+    pipeline: Pipeline
+    spread: Spread
+    text: str
+
+
+@dataclass(frozen=True)
+class PairedLine:
+    """One seed under both pipelines, in percent of the width."""
+
+    first: float
+    second: float
+    better: bool
+    label: str
+
+
+@dataclass(frozen=True)
+class PairFigure:
+    """One pair in detail: lines between runs that share a seed, the interval of the difference."""
+
+    pair: Pair
+    lines: tuple[PairedLine, ...]
+    first_dots: tuple[float, ...]
+    second_dots: tuple[float, ...]
+    ticks: tuple[Tick, ...]
+    note: str
+
+
+@dataclass(frozen=True)
+class LoggedDecision:
+    """A comparison run that somebody logged."""
+
+    run_id: str
+    experiment_id: str
+    name: str
+    text: str
+    time: int
+
+
+@dataclass(frozen=True)
+class ComparePage:
+    """Everything that the page shows; ``matrix[i][j]`` sets arm i against arm j."""
+
+    asked: Asked
+    metrics: tuple[str, ...]
+    grouped_by: str
+    arms: tuple[Arm, ...]
+    available: tuple[Arm, ...]
+    matrix: tuple[tuple[Pair | None, ...], ...]
+    figure: PairFigure | None
+    logged: tuple[LoggedDecision, ...]
+
+
+def compare_page(runs: Sequence[StoredRun], asked: Asked) -> ComparePage:
+    """Return the page of an experiment."""
+    grouping = group(runs, asked.by)
+    metrics = _metrics([run for one in grouping.pipelines for run in one.runs])
+    metric = asked.metric if asked.metric in metrics else (metrics[0] if metrics else "")
+    available = _arms(grouping.pipelines, metric, higher=asked.higher)
+    chosen = [arm for arm in available if arm.pipeline.key in asked.chosen] or available
+    arms = tuple(chosen[:MOST_PIPELINES])
+    found = {
+        (i, j): compare_pair(arms[i].pipeline, arms[j].pipeline, metric, higher=asked.higher)
+        for i in range(len(arms))
+        for j in range(len(arms))
+        if i != j
+    }
+    first, second = _detail(arms, asked)
+    return ComparePage(
+        Asked(metric, asked.by, asked.higher, tuple(a.pipeline.key for a in arms), first, second),
+        tuple(metrics),
+        grouping.by,
+        arms,
+        tuple(available),
+        tuple(tuple(found.get((i, j)) for j in range(len(arms))) for i in range(len(arms))),
+        _figure(arms, (first, second), metric, higher=asked.higher),
+        logged_decisions(runs),
+    )
+
+
+def logged_decisions(runs: Sequence[StoredRun]) -> tuple[LoggedDecision, ...]:
+    """Return the comparisons that were logged, the latest first."""
+    found = [run for run in runs if run.role == COMPARISON_ROLE]
+    return tuple(
+        LoggedDecision(
+            run.run_id,
+            run.experiment_id,
+            run.name,
+            run.tags.get("mlflow.note.content", ""),
+            run.start,
+        )
+        for run in reversed(found)
+    )
+
+
+def _metrics(runs: Sequence[StoredRun]) -> list[str]:
+    """Return the keys that can be compared, a calibrated one before its vanilla one."""
+    seen = {key for run in runs for key in run.metrics}
+    return [
+        name for key in metric_keys(runs) for name in (calibrated_key(key), key) if name in seen
+    ]
+
+
+def _arms(pipelines: Sequence[Pipeline], metric: str, *, higher: bool) -> list[Arm]:
+    """Return the pipelines that have the metric, the best mean first."""
+    spreads = {
+        one.key: Spread.of([*finished_values(one.runs, metric).values()]) for one in pipelines
+    }
+    decimals = common_decimals(spreads.values())
+    arms = [
+        Arm(one, spread, mean_and_sd(spread, decimals))
+        for one in pipelines
+        if (spread := spreads[one.key]) is not None
+    ]
+    return sorted(arms, key=lambda arm: -arm.spread.mean if higher else arm.spread.mean)
+
+
+def _detail(arms: Sequence[Arm], asked: Asked) -> tuple[str, str]:
+    """Return the keys of the pair to show: the one asked for, or the two best."""
+    keys = [arm.pipeline.key for arm in arms]
+    if asked.first in keys and asked.second in keys and asked.first != asked.second:
+        return asked.first, asked.second
+    return (keys[0], keys[1]) if len(keys) > 1 else ("", "")
+
+
+def _figure(
+    arms: Sequence[Arm], keys: tuple[str, str], metric: str, *, higher: bool
+) -> PairFigure | None:
+    by_key = {arm.pipeline.key: arm for arm in arms}
+    if keys[0] not in by_key:
+        return None
+    first, second = (by_key[key] for key in keys)
+    pair = compare_pair(first.pipeline, second.pipeline, metric, higher=higher)
+    axis = Axis.over([*first.spread.values, *second.spread.values])
+    lines = tuple(
+        PairedLine(axis.at(a), axis.at(b), (a > b) if higher else (a < b), f"seed {seed}")
+        for seed, a, b in paired_values(pair, metric)
+    )
+    return PairFigure(
+        pair,
+        lines,
+        tuple(axis.at(value) for value in first.spread.values),
+        tuple(axis.at(value) for value in second.spread.values),
+        axis.ticks(6),
+        _order_note(pair, metric, higher=higher),
+    )
+
+
+def _order_note(pair: Pair, metric: str, *, higher: bool) -> str:
+    """Say where the vanilla metric ranks the two the other way round."""
+    vanilla = metric.removeprefix(calibrated_key(""))
+    if vanilla == metric or pair.comparison is None:
+        return ""
+    other = compare_pair(pair.first, pair.second, vanilla, higher=higher).comparison
+    return "" if other is None else order_note(other, pair.comparison)

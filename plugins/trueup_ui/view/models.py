@@ -1,0 +1,154 @@
+"""Page 4: the monitored versions in one table, and the time line of one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from trueup_mlflow.monitor.report_page import Coverage
+from trueup_mlflow.write.monitor_items import BatchRecord
+from trueup_ui.read.monitors import MonitoredVersion
+from trueup_ui.view.axis import Axis, Tick
+
+State = Literal["fine", "not trusted", "missed", "no batch"]
+
+_MOST_TICKS = 6
+
+
+@dataclass(frozen=True)
+class Point:
+    """A batch on the time line; everything in percent, heights from the top."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+    realized: float | None
+    trusted: bool
+    label: str
+
+
+@dataclass(frozen=True)
+class TimeTick:
+    """A time at so many percent of the width, in milliseconds since 1970."""
+
+    x: float
+    timestamp: int
+
+
+@dataclass(frozen=True)
+class TimeLine:
+    """Estimates with their intervals, and realized errors, over time.
+
+    Attributes
+    ----------
+    band, line : str
+        Points of a polygon and of a line in a square of 100.
+    """
+
+    points: tuple[Point, ...]
+    band: str
+    line: str
+    ticks: tuple[Tick, ...]
+    times: tuple[TimeTick, ...]
+
+
+@dataclass(frozen=True)
+class VersionRow:
+    """One version in the table; ``reasons`` of its latest batch."""
+
+    version: MonitoredVersion
+    state: State
+    reasons: tuple[str, ...]
+    last: BatchRecord | None
+    last_realized: BatchRecord | None
+    coverage: Coverage
+    age: str
+    line: TimeLine | None
+
+
+def version_row(version: MonitoredVersion, now: datetime) -> VersionRow:
+    """Return what the table says of a version."""
+    records = version.records
+    last = records[-1] if records else None
+    realized = [record for record in records if record.realized is not None]
+    return VersionRow(
+        version,
+        _state(last, realized[-1] if realized else None),
+        () if last is None else tuple(last.estimate["reasons"]),
+        last,
+        realized[-1] if realized else None,
+        Coverage.of(records),
+        "" if last is None else age(now, last.timestamp),
+        time_line(records),
+    )
+
+
+def age(now: datetime, timestamp: int) -> str:
+    """Return how long ago a time was, in its largest unit.
+
+    Examples
+    --------
+    >>> age(datetime(2026, 1, 3, tzinfo=UTC), 1767225600000)
+    '2 days'
+    """
+    seconds = (now - datetime.fromtimestamp(timestamp / 1000.0, UTC)).total_seconds()
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= length:
+            n = int(seconds // length)
+            return f"{n} {unit}{'s' * (n > 1)}"
+    return "now"
+
+
+def time_line(records: Sequence[BatchRecord]) -> TimeLine | None:
+    """Return the series of a version on axes from zero; None without a batch."""
+    if not records:
+        return None
+    times = Axis.over(record.timestamp for record in records)
+    tops = [float(record.estimate["high"]) for record in records]
+    realized = [record.realized for record in records if record.realized is not None]
+    values = Axis(0.0, 1.06 * max(*tops, *realized, 1e-300))
+    points = tuple(_point(record, times, values) for record in records)
+    around = [(p.x, p.high) for p in points] + [(p.x, p.low) for p in reversed(points)]
+    return TimeLine(
+        points,
+        " ".join(f"{x},{y}" for x, y in around),
+        " ".join(f"{p.x},{p.y}" for p in points),
+        tuple(Tick(round(100.0 - tick.x, 2), tick.label) for tick in values.ticks(4)),
+        _time_ticks(records, times),
+    )
+
+
+def _point(record: BatchRecord, times: Axis, values: Axis) -> Point:
+    def height(value: float) -> float:
+        return round(100.0 - values.at(value), 2)
+
+    estimate, realized = record.estimate, record.realized
+    label = f"{estimate['mse']:.4g} [{estimate['low']:.4g}, {estimate['high']:.4g}]"
+    return Point(
+        times.at(record.timestamp),
+        height(estimate["mse"]),
+        height(estimate["low"]),
+        height(estimate["high"]),
+        None if realized is None else height(realized),
+        bool(estimate["trusted"]),
+        label if realized is None else f"{label}, realized {realized:.4g}",
+    )
+
+
+def _time_ticks(records: Sequence[BatchRecord], times: Axis) -> tuple[TimeTick, ...]:
+    """Return the times of some batches, the first and the last among them."""
+    n = min(_MOST_TICKS, len(records))
+    chosen = {round(k * (len(records) - 1) / max(1, n - 1)) for k in range(n)}
+    stamps = [records[index].timestamp for index in sorted(chosen)]
+    return tuple(TimeTick(times.at(stamp), stamp) for stamp in stamps)
+
+
+def _state(last: BatchRecord | None, realized: BatchRecord | None) -> State:
+    if last is None:
+        return "no batch"
+    if not last.estimate["trusted"]:
+        return "not trusted"
+    return "missed" if realized is not None and not realized.covered else "fine"

@@ -1,0 +1,125 @@
+"""Two pipelines set against each other on one metric, or why they may not be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from trueup.comparison import Comparison, compare
+from trueup.errors import TrueupError
+from trueup_mlflow.compare.pipelines import Arms
+from trueup_mlflow.compare.seed_runs import SeedRun
+from trueup_ui.read.stored_run import StoredRun
+from trueup_ui.view.numbers import percent
+from trueup_ui.view.pipelines import Pipeline
+
+Outcome = Literal["wins", "loses", "inconclusive", "refused"]
+
+_ENDED = ("FINISHED", "FAILED", "KILLED")
+NO_ROWS = (
+    "These runs have no fingerprint of the metric, so nothing says that they were scored on the "
+    "same rows."
+)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A pipeline against another one.
+
+    Attributes
+    ----------
+    first, second : Pipeline
+        As candidate and as baseline.
+    arms : Arms
+        Their runs, one of each seed.
+    comparison : Comparison or None
+        The decision; None where it is refused.
+    refusal : str
+        Why there is no decision; "" where there is one.
+    caution : str
+        What is not known about the rows.
+    """
+
+    first: Pipeline
+    second: Pipeline
+    arms: Arms
+    comparison: Comparison | None
+    refusal: str = ""
+    caution: str = ""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the first pipeline does."""
+        if self.comparison is None:
+            return "refused"
+        words: dict[str, Outcome] = {"candidate": "wins", "baseline": "loses"}
+        return words.get(self.comparison.verdict, "inconclusive")
+
+    @property
+    def p_better(self) -> str:
+        """Share of pairs in which the first one is better, with its interval."""
+        found = self.comparison
+        if found is None:
+            return ""
+        ends = f"{percent(found.p_better_low)} to {percent(found.p_better_high)}"
+        return f"{percent(found.p_better)} [{ends}]"
+
+    @property
+    def outlook(self) -> str:
+        """How many more seeds would settle it; "" where it is settled."""
+        if self.comparison is None or self.outcome != "inconclusive":
+            return ""
+        needed = self.comparison.seeds_needed()
+        return "more seeds" if needed is None else str(needed)
+
+    @property
+    def sentence(self) -> str:
+        """The decision in words."""
+        if self.comparison is None:
+            return self.refusal
+        return self.comparison.sentence(self.first.name, self.second.name)
+
+
+def compare_pair(first: Pipeline, second: Pipeline, metric: str, *, higher: bool) -> Pair:
+    """Decide between two pipelines on one metric."""
+    arms = Arms(_one_of_each_seed(first.runs), _one_of_each_seed(second.runs))
+    numbered = any(run.seed is None for run in (*first.runs, *second.runs))
+    try:
+        found = compare(
+            *arms.values(metric),
+            paired=False if numbered else "auto",
+            greater_is_better=higher,
+            allow_failed=True,
+        )
+    except TrueupError as refusal:
+        return Pair(first, second, arms, None, str(refusal))
+    pairs = found.pairs if found.estimand == "paired" else None
+    mismatch = arms.fingerprint_mismatch(metric, pairs)
+    if mismatch:
+        return Pair(first, second, arms, None, f"Different validation rows: {mismatch}.")
+    return Pair(first, second, arms, found, caution=NO_ROWS if mismatch is None else "")
+
+
+def _one_of_each_seed(runs: Sequence[StoredRun]) -> tuple[SeedRun, ...]:
+    """Return the ended runs, the first finished one of each seed; those without are numbered."""
+    chosen: dict[int | str, SeedRun] = {}
+    for position, run in enumerate(run for run in runs if run.status in _ENDED):
+        seed = position if run.seed is None else run.seed
+        known = chosen.get(seed)
+        if known is None or (known.status != "FINISHED" and run.status == "FINISHED"):
+            chosen[seed] = run.as_seed_run(seed)
+    return tuple(chosen.values())
+
+
+def paired_values(pair: Pair, metric: str) -> list[tuple[str, float, float]]:
+    """Return seed and both values of each pair that shares a seed; none without shared seeds."""
+    if pair.comparison is None or pair.comparison.estimand != "paired":
+        return []
+    first, second = pair.arms.values(metric)
+    return [
+        (str(a), first[a], second[b])
+        for a, b in pair.comparison.pairs
+        if math.isfinite(first[a]) and math.isfinite(second[b])
+    ]

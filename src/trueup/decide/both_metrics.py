@@ -1,0 +1,124 @@
+"""Two pipelines on the vanilla and on the calibrated metric, and which of both has less noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from trueup.decide.compare import compare
+from trueup.decide.order import order_note
+from trueup.decide.pairing import Values
+from trueup.decide.reduction import Reduction, variance_reduction
+from trueup.decide.verdict import Comparison
+from trueup.errors import InvalidInputError
+
+LEAST_PAIRS = 3
+
+
+@dataclass(frozen=True)
+class BothMetrics:
+    """One comparison on either metric; neither is chosen.
+
+    Attributes
+    ----------
+    vanilla, calibrated : Comparison
+        The same pairs of runs on both metrics.
+    noise : Reduction or None
+        1 - sd ratio of the pairs' differences, positive where the calibrated metric has less noise;
+        None with fewer than 3 pairs, or where the differences of a metric don't vary.
+    """
+
+    vanilla: Comparison
+    calibrated: Comparison
+    noise: Reduction | None
+
+    @property
+    def less_noise(self) -> Literal["vanilla", "calibrated", "not resolved"]:
+        """The metric whose differences vary less over these seeds, if the interval says so."""
+        if self.noise is None or self.noise.low <= 0.0 <= self.noise.high:
+            return "not resolved"
+        return "calibrated" if self.noise.value > 0.0 else "vanilla"
+
+    def noise_sentence(self) -> str:
+        """Return which metric has less noise on these seeds, in words."""
+        if self.noise is None:
+            return f"which metric has less noise needs {LEAST_PAIRS} pairs whose values differ"
+        ratio = 1.0 - self.noise.value
+        ends = f"[{1.0 - self.noise.high:.2f}, {1.0 - self.noise.low:.2f}]"
+        found = (
+            f"the calibrated differences have {ratio:.2f} times the sd of the vanilla ones {ends} "
+            f"over these {self.noise.n} pairs"
+        )
+        if self.less_noise == "not resolved":
+            return f"{found}: which metric has less noise is not resolved"
+        return f"{found}: the {self.less_noise} metric has less noise here"
+
+    def sentence(self, candidate: str = "candidate", baseline: str = "baseline") -> str:
+        """Return both decisions and the noise, a line each."""
+        lines = [
+            f"vanilla: {self.vanilla.sentence(candidate, baseline)}",
+            f"calibrated: {self.calibrated.sentence(candidate, baseline)}",
+            f"{self.noise_sentence()}.",
+        ]
+        note = order_note(self.vanilla, self.calibrated)
+        return "\n".join([*lines, f"{note}."] if note else lines)
+
+    def __str__(self) -> str:
+        return self.sentence()
+
+
+def compare_both(
+    vanilla: tuple[Values, Values], calibrated: tuple[Values, Values], **options: Any
+) -> BothMetrics:
+    """Compare two pipelines on both metrics.
+
+    Parameters
+    ----------
+    vanilla, calibrated : (candidate, baseline), mappings seed -> value
+        Both metrics of the same runs.
+    **options
+        Keywords of :func:`compare`, for both.
+
+    Returns
+    -------
+    BothMetrics
+        Two comparisons. Each keeps its own error rate; a user who takes the verdict of whichever
+        metric gives one has up to the sum of both.
+
+    Raises
+    ------
+    InvalidInputError
+        As :func:`compare` does, or if the metrics are of different seeds.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> a, b, jitter = (dict(enumerate(rng.normal(0.0, 0.01, 12))) for _ in range(3))
+    >>> noisy = {seed: value + jitter[seed] for seed, value in a.items()}
+    >>> both = compare_both((noisy, b), (a, b))
+    >>> both.noise.n
+    12
+    """
+    return both_metrics(compare(*vanilla, **options), compare(*calibrated, **options))
+
+
+def both_metrics(vanilla: Comparison, calibrated: Comparison) -> BothMetrics:
+    """Join comparisons of the same runs.
+
+    Raises
+    ------
+    InvalidInputError
+        If their pairs differ.
+    """
+    if vanilla.pairs != calibrated.pairs:
+        raise InvalidInputError(
+            f"vanilla and calibrated must be of the same runs; got {vanilla.n_pairs} and "
+            f"{calibrated.n_pairs} pairs. Log both metrics for each seed."
+        )
+    first, second = vanilla.differences, calibrated.differences
+    noise = None
+    if len(first) >= LEAST_PAIRS and np.ptp(first) > 0.0 and np.ptp(second) > 0.0:
+        noise = variance_reduction(first, second, confidence_level=vanilla.confidence_level)
+    return BothMetrics(vanilla, calibrated, noise)

@@ -1,0 +1,130 @@
+"""Columns of labels, probabilities and weights: read with care, or summed in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup._kernels import engine
+from trueup.errors import InvalidInputError, UnscorableInputError
+from trueup.losses import LOSSES, FloatArray
+from trueup.losses.elementary import expit
+from trueup.losses.scaling import scaled
+from trueup.read.columns import as_array, read_weight
+from trueup.read.labels import read_binary_labels
+from trueup.read.predictions import check_logit, read_probabilities
+
+
+@dataclass(frozen=True)
+class BinaryRows:
+    """Checked labels, probabilities and weights (None: all 1), each of shape (n,)."""
+
+    y_true: FloatArray
+    y_proba: FloatArray
+    weight: FloatArray | None
+
+    def only(self, rows: slice) -> BinaryRows:
+        """Return some of the rows."""
+        weight = None if self.weight is None else self.weight[rows]
+        return BinaryRows(self.y_true[rows], self.y_proba[rows], weight)
+
+
+def read_binary_rows(
+    y_true: Any,
+    y_pred: Any = None,
+    sample_weight: Any = None,
+    *,
+    y_logit: Any = None,
+    labels: Sequence[Any] | None = None,
+) -> BinaryRows:
+    """Return columns of equal length, of at least one row.
+
+    Parameters
+    ----------
+    y_true, y_pred, sample_weight, y_logit, labels : Any
+        The raw columns, as for :func:`trueup.evaluate`.
+    """
+    label = read_binary_labels(y_true, labels)
+    if len(label) == 0:
+        raise UnscorableInputError(
+            "y_true must hold at least one row; got 0. Pass the validation rows."
+        )
+    if y_logit is None:
+        proba = read_probabilities(y_pred)
+    else:
+        proba = expit(check_logit(as_array(y_logit, "y_logit"), LOSSES["log_loss"]))
+    require_rows(len(label), "y_proba", len(proba))
+    weight = read_weight(sample_weight, len(label))
+    return BinaryRows(label, proba, None if weight is None else scaled(weight))
+
+
+def sums_over(codes: NDArray[np.intp], rows: BinaryRows, n_codes: int) -> FloatArray:
+    """Return the sums of 1, w, w y and w p at each code, shape (n_codes, 4)."""
+    y, p, w = rows.y_true, rows.y_proba, rows.weight
+    columns = (None, w, y, p) if w is None else (None, w, w * y, w * p)
+    return np.column_stack([np.bincount(codes, column, n_codes) for column in columns])
+
+
+def require_rows(n: int, name: str, n_given: int) -> None:
+    """Refuse a column whose length is not that of ``y_true``."""
+    if n_given != n:
+        raise InvalidInputError(
+            f"{name} must have as many rows as y_true ({n}); got {n_given}. Pass all rows."
+        )
+
+
+def sums_by_code(y_true: Any, y_proba: Any, field: Any, sample_weight: Any) -> FloatArray | None:
+    """Return what ``add_cells`` sums, at each integer code of the field.
+
+    None where the columns are not plain, or a row is not valid: they are then read with care.
+
+    Parameters
+    ----------
+    y_true, y_proba, field, sample_weight : Any
+        The raw columns.
+    """
+    if not _are_plain([(y_true, "fiub"), (y_proba, "f"), (field, "iu")], sample_weight):
+        return None
+    label, proba, code = as_array(y_true, ""), as_array(y_proba, ""), as_array(field, "")
+    n_codes = int(code.max()) + 1
+    if not 0 < n_codes <= len(code) + 1:  # a table of other numbers could be as large as any
+        return None
+    return engine(len(code)).code_sums(code, label, proba, n_codes)
+
+
+def sums_by_bin(
+    y_true: Any, y_proba: Any, sample_weight: Any, inner: FloatArray
+) -> FloatArray | None:
+    """Return the numbers of rows and the sums of labels and probabilities in bins of equal width.
+
+    None where the columns are not plain, or a row is not valid.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight : Any
+        The raw columns.
+    inner : float array of shape (n_bins - 1,)
+        Edges between the bins.
+    """
+    if not _are_plain([(y_true, "fiub"), (y_proba, "f")], sample_weight):
+        return None
+    label, proba = as_array(y_true, ""), as_array(y_proba, "")
+    return engine(len(label)).bin_sums(label, proba, inner)
+
+
+def _are_plain(columns: list[tuple[Any, str]], sample_weight: Any) -> bool:
+    """Tell whether there are no weights, and only numpy's columns of one length and such kinds."""
+    arrays = [values for values, _ in columns]
+    if sample_weight is not None or not all(type(values) is np.ndarray for values in arrays):
+        return False
+    return (
+        arrays[0].ndim == 1
+        and len(arrays[0]) > 0
+        and all(values.shape == arrays[0].shape for values in arrays)
+        and all(v.dtype.kind in kinds and 1 <= v.dtype.itemsize <= 8 for v, kinds in columns)
+        and all(v.dtype.isnative and v.dtype != np.float16 for v in arrays)
+    )

@@ -1,0 +1,37 @@
+"""Functions of scipy.special that a loss needs; importing scipy takes longer than most calls."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+@np.errstate(over="ignore")  # of logits below -709, whose probability is then 0
+def expit(logit: FloatArray) -> FloatArray:
+    """Return ``1 / (1 + exp(-logit))``."""
+    return np.asarray(1.0 / (1.0 + np.exp(-logit)))
+
+
+def entropy(values: FloatArray) -> FloatArray:
+    """Return ``x log(x)``, which is 0 at 0."""
+    return np.asarray(values * np.log(np.where(values > 0.0, values, 1.0)))
+
+
+def logsumexp(values: FloatArray, axis: int) -> FloatArray:
+    """Return the logarithm of the sum of exponentials along an axis; -inf is nothing."""
+    largest = values.max(axis=axis, keepdims=True)
+    total = np.exp(values - largest).sum(axis=axis)
+    return np.asarray(np.log(total) + largest.squeeze(axis))
+
+
+def log_softmax(logit: FloatArray) -> FloatArray:
+    """Return the logarithms of the probabilities of the columns, shape (n, k)."""
+    return np.asarray(logit - logsumexp(logit, axis=1)[:, None])
+
+
+def softmax(logit: FloatArray) -> FloatArray:
+    """Return the probabilities of the columns, shape (n, k)."""
+    share = np.exp(logit - logit.max(axis=1, keepdims=True))
+    return np.asarray(share / share.sum(axis=1, keepdims=True))

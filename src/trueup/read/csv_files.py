@@ -1,0 +1,212 @@
+"""CSV files: how their cells and decimals are separated, and their columns as Arrow tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from trueup.errors import InvalidInputError
+from trueup.read.names import require_columns
+from trueup.read.shown import shown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Role = Literal["number", "label", "id", "level", "text", "any"]
+"""What a column is read for: it decides the type of a CSV column before its first row."""
+
+_SEPARATORS = (",", ";", "\t", "|")
+_SAMPLE_BYTES, _SAMPLE_ROWS = 1 << 16, 200
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*").fullmatch
+_REASON = 300
+_BLOCK = 16 << 20
+_BAD_VALUE = re.compile(r"CSV column #(\d+):.*invalid value '(.*)'", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a CSV file separates cells and decimals.
+
+    Attributes
+    ----------
+    sep, decimal : str or None
+        One character each; None where it is to be recognised.
+    """
+
+    sep: str | None = None
+    decimal: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("sep", "decimal"):
+            value = getattr(self, name)
+            if value is not None and len(value) != 1:
+                raise InvalidInputError(
+                    f"{name} must be one character; got {value!r}. Leave it out to recognise it."
+                )
+        if self.sep is not None and self.sep == self.decimal:
+            raise InvalidInputError(
+                f"decimal must differ from sep; got {self.decimal!r} for both. Correct one."
+            )
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A CSV file whose header was read.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    names : tuple of str
+        Its columns.
+    sep, decimal : str
+        How it separates cells and decimals.
+    was_recognised : bool
+        Whether that was neither given nor the usual comma and point.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    sep: str
+    decimal: str
+    was_recognised: bool
+
+    def batches(
+        self, roles: Mapping[str, Role], *, use_threads: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the columns block by block: numbers as floats, all else as text."""
+        import pyarrow as pa
+        import pyarrow.csv as arrow_csv
+
+        try:
+            with arrow_csv.open_csv(str(self.path), **self._options(roles, use_threads)) as reader:
+                yield from reader
+        except (pa.ArrowException, OSError) as error:
+            raise self._refusal(str(error)) from error
+
+    def table(self, roles: Mapping[str, Role]) -> pa.Table:
+        """Return the columns as a whole, of the same types."""
+        import pyarrow as pa
+        import pyarrow.csv as arrow_csv
+
+        try:
+            return arrow_csv.read_csv(str(self.path), **self._options(roles, use_threads=True))
+        except (pa.ArrowException, OSError) as error:
+            raise self._refusal(str(error)) from error
+
+    def _options(self, roles: Mapping[str, Role], use_threads: bool) -> dict[str, Any]:
+        import pyarrow as pa
+        import pyarrow.csv as arrow_csv
+
+        kinds: Mapping[Role, Any] = {
+            "number": pa.float64(),
+            "label": pa.dictionary(pa.int32(), pa.string()),
+            "level": pa.dictionary(pa.int32(), pa.string()),
+        }
+        return {
+            "read_options": arrow_csv.ReadOptions(block_size=_BLOCK, use_threads=use_threads),
+            "parse_options": arrow_csv.ParseOptions(delimiter=self.sep, newlines_in_values=True),
+            "convert_options": arrow_csv.ConvertOptions(
+                include_columns=list(roles),
+                column_types={name: kinds.get(role, pa.string()) for name, role in roles.items()},
+                decimal_point=self.decimal,
+            ),
+        }
+
+    def _refusal(self, reason: str) -> Exception:
+        found = _BAD_VALUE.search(reason)
+        if found is None:
+            return unreadable(self.path, reason)
+        value = found[2]
+        fix = "Correct the row."
+        if _DECIMAL_COMMA(value):
+            fix = "Pass decimal ',' (--decimal) if its comma is the decimal point."
+        return InvalidInputError(
+            f"column {self.names[int(found[1])]!r} of {self.path} must be numbers; "
+            f"got {shown(value)}. {fix}"
+        )
+
+
+def unreadable(file: Path, reason: str) -> InvalidInputError:
+    """Return the error of a file that can't be read, with the first line of the reason."""
+    line = reason.strip().partition("\n")[0].rstrip(".")[:_REASON]
+    line = "".join(letter if letter.isprintable() else "?" for letter in line)
+    return InvalidInputError(
+        f"{file} must be a readable file; got {line}. Check that it is complete."
+    )
+
+
+def open_csv_file(path: Path, roles: Mapping[str, Role] | None, dialect: Dialect) -> CsvFile:
+    """Read the header of a CSV file, and recognise what the dialect leaves open.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    roles : mapping of str to Role, optional
+        The columns that are asked for; all by default.
+    dialect : Dialect
+        What was given.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file is empty or no UTF-8 text, or a column is missing or there twice.
+    """
+    sample = _sample(path)
+    by_sep = {sep: _header(sample, sep) for sep in (dialect.sep or _SEPARATORS)}
+    sep = max(by_sep, key=lambda s: (sum(n in by_sep[s] for n in roles or ()), len(by_sep[s])))
+    names = by_sep[sep]
+    require_columns(names if roles is None else roles, names, path)
+    decimal = dialect.decimal or _decimal_of(sample, sep, _number_columns(names, roles))
+    guessed = (dialect.sep is None and sep != ",", dialect.decimal is None and decimal != ".")
+    return CsvFile(path, tuple(names), sep, decimal, any(guessed))
+
+
+def _sample(path: Path) -> str:
+    import pyarrow as pa
+
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            data: bytes = stream.read(_SAMPLE_BYTES)
+        text = data.decode("utf-8-sig", errors="strict" if len(data) < _SAMPLE_BYTES else "ignore")
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(
+            f"{path} must be text in UTF-8; got byte 0x{error.object[error.start]:02x} at byte "
+            f"{error.start}. Save it as UTF-8."
+        ) from None
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(path, str(error)) from error
+    if not text.strip():
+        raise unreadable(path, "Empty CSV file")
+    return text
+
+
+def _header(sample: str, sep: str) -> list[str]:
+    return next(_rows(sample, sep), [])
+
+
+def _rows(sample: str, sep: str) -> Iterator[list[str]]:
+    try:
+        yield from csv.reader(io.StringIO(sample, newline=""), delimiter=sep)
+    except csv.Error:  # a cell beyond the limit of the module; the header stands
+        return
+
+
+def _number_columns(names: list[str], roles: Mapping[str, Role] | None) -> list[int]:
+    numeric = ("number", "any", "label")
+    return [i for i, n in enumerate(names) if roles is None or roles.get(n, "id") in numeric]
+
+
+def _decimal_of(sample: str, sep: str, columns: Sequence[int]) -> str:
+    """Return the comma where a cell that may be a number is one with a comma."""
+    rows = _rows(sample, sep)
+    next(rows, None)
+    cells = (row[i] for row in islice(rows, _SAMPLE_ROWS) for i in columns if i < len(row))
+    return "," if any(_DECIMAL_COMMA(cell) for cell in cells) else "."

@@ -1,0 +1,200 @@
+"""Parquet and CSV files: found, opened and read, batch by batch or as a whole.
+
+Needs the extra ``[files]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from glob import glob
+from importlib import import_module
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trueup.errors import InvalidInputError, UnscorableInputError
+from trueup.read.csv_files import CsvFile, Dialect, Role, open_csv_file, unreadable
+from trueup.read.names import require_columns
+from trueup.user_warning import warn_user
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+PARQUET, CSV = (".parquet", ".pq"), (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
+_BATCH_ROWS = 1 << 20
+
+
+@dataclass(frozen=True)
+class FileBatch:
+    """Rows of a file.
+
+    Attributes
+    ----------
+    table : pyarrow.RecordBatch
+        The columns asked for.
+    file : Path
+        The file.
+    first_row : int
+        Position of the first row in the file.
+    csv : CsvFile or None
+        The file's header where its cells are text.
+    """
+
+    table: pa.RecordBatch
+    file: Path
+    first_row: int
+    csv: CsvFile | None
+
+
+def resolve(paths: Paths) -> list[Path]:
+    """Return the files that paths and globs name, each once.
+
+    Raises
+    ------
+    InvalidInputError
+        If a path or a glob names no file, or one of another type.
+    """
+    given = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
+    found: dict[Path, None] = {}
+    for path in [fspath(path) for path in given]:
+        matches = [path] if Path(path).is_file() else sorted(glob(path, recursive=True))
+        files = [Path(match) for match in matches if Path(match).is_file()]
+        if not files:
+            raise InvalidInputError(
+                f"paths must name files; got {path!r}, which matches none. Check the path."
+            )
+        found |= dict.fromkeys(files)
+    for file in found:
+        if not file.name.endswith(PARQUET + CSV):
+            raise InvalidInputError(
+                f"paths must end in one of {', '.join(PARQUET + CSV)}; got {file.name!r}. "
+                "Convert the file to parquet."
+            )
+    return list(found)
+
+
+def require_rows(n_rows: int, files: Sequence[Path]) -> None:
+    """Refuse files that hold no rows between them, naming the first."""
+    if n_rows == 0:
+        others = f" and {len(files) - 1} more" if len(files) > 1 else ""
+        raise UnscorableInputError(
+            f"files must hold at least one row; got none in {files[0]}{others}. "
+            "Check what wrote them."
+        )
+
+
+def file_batches(
+    files: Sequence[Path],
+    roles: Mapping[str, Role],
+    dialect: Dialect | None = None,
+    *,
+    use_threads: bool = False,
+) -> Iterator[FileBatch]:
+    """Yield the named columns of files, batch by batch.
+
+    What was recognised of a CSV file is said once, after the last batch.
+
+    Raises
+    ------
+    InvalidInputError
+        If a file can't be read, or a column is missing, there twice or of another type.
+    ImportError
+        If pyarrow is not installed.
+    """
+    recognised = []
+    for file in files:
+        csv, batches = _opened(file, roles, dialect or Dialect(), use_threads)
+        if csv is not None and csv.was_recognised:
+            recognised.append(csv)
+        first_row = 0
+        for table in batches:
+            yield FileBatch(table, file, first_row, csv)
+            first_row += table.num_rows
+    say_recognised(recognised)
+
+
+def _opened(
+    file: Path, roles: Mapping[str, Role], dialect: Dialect, use_threads: bool
+) -> tuple[CsvFile | None, Iterator[pa.RecordBatch]]:
+    require_pyarrow()
+    if file.name.endswith(PARQUET):
+        return None, _parquet_batches(file, list(roles), use_threads)
+    csv = open_csv_file(file, roles, dialect)
+    return csv, csv.batches(roles, use_threads=use_threads)
+
+
+def read_whole(
+    file: Path, roles: Mapping[str, Role], dialect: Dialect
+) -> tuple[pa.Table, CsvFile | None]:
+    """Return the named columns of a file as a whole, and the header of a CSV file."""
+    require_pyarrow()
+    if not file.name.endswith(PARQUET):
+        csv = open_csv_file(file, roles, dialect)
+        return csv.table(roles), csv
+    from pyarrow import ArrowException
+
+    with _open_parquet(file) as reader:
+        require_columns(roles, reader.schema_arrow.names, file)
+        try:
+            return reader.read(columns=list(roles)), None
+        except (ArrowException, OSError) as error:
+            raise unreadable(file, str(error)) from error
+
+
+def say_recognised(files: Sequence[CsvFile]) -> None:
+    """Warn of separators that were recognised, once for all files."""
+    if files:
+        first, others = files[0], f" and {len(files) - 1} more" if len(files) > 1 else ""
+        warn_user(
+            f"{first.path.name}{others} was read with {first.sep!r} between cells and "
+            f"{first.decimal!r} as the decimal point, as recognised from its first rows. "
+            "Say so yourself (sep, --sep; decimal, --decimal) to be sure."
+        )
+
+
+def column_names(file: Path, dialect: Dialect | None = None) -> list[str]:
+    """Return the names of all columns of a file, each of which must be there once."""
+    require_pyarrow()
+    if not file.name.endswith(PARQUET):
+        return list(open_csv_file(file, None, dialect or Dialect()).names)
+    with _open_parquet(file) as reader:
+        names: list[str] = reader.schema_arrow.names
+    require_columns(names, names, file)
+    return names
+
+
+def require_pyarrow() -> None:
+    """Refuse to go on without pyarrow, with the command that installs it."""
+    try:
+        import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise ImportError(
+            "Reading files needs pyarrow. Install it with: pip install 'trueup[files]'"
+        ) from error
+
+
+def _parquet_batches(file: Path, columns: list[str], use_threads: bool) -> Iterator[pa.RecordBatch]:
+    from pyarrow import ArrowException
+
+    with _open_parquet(file) as reader:
+        require_columns(columns, reader.schema_arrow.names, file)
+        try:
+            for group in range(reader.num_row_groups):  # over all groups at once, pages pile up
+                yield from reader.iter_batches(
+                    _BATCH_ROWS, row_groups=[group], columns=columns, use_threads=use_threads
+                )
+        except (ArrowException, OSError) as error:
+            raise unreadable(file, str(error)) from error
+
+
+def _open_parquet(file: Path) -> Any:
+    import pyarrow.parquet
+    from pyarrow import ArrowException
+
+    try:
+        return pyarrow.parquet.ParquetFile(file)
+    except (ArrowException, OSError) as error:
+        raise unreadable(file, str(error)) from error

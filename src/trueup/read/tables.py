@@ -1,0 +1,161 @@
+"""Whole columns of parquet and CSV files, for what cannot be computed batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.errors import InvalidInputError
+from trueup.read.arrow import ids_of_column, missing_rows_of
+from trueup.read.csv_files import CsvFile, Dialect, Role
+from trueup.read.files import (
+    Paths,
+    column_names,
+    read_whole,
+    require_rows,
+    resolve,
+    say_recognised,
+)
+from trueup.read.id_types import IdTypes
+from trueup.read.missing import missing_message
+from trueup.read.texts import typed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MAY_MISS: tuple[Role, ...] = ("level", "text", "any")
+
+
+def read_columns(
+    paths: Paths,
+    columns: Iterable[str] | Mapping[str, Role],
+    *,
+    dialect: Dialect | None = None,
+    id_type: str | None = None,
+) -> dict[str, NDArray[Any]]:
+    """Return the named columns of all files, one array each, in the order of the files.
+
+    Parameters
+    ----------
+    paths : path, glob or sequence of these
+        Parquet and CSV files; the files of a pattern are sorted by name.
+    columns : iterable of str, or mapping of str to Role
+        Names of columns, which every file must have, and what each is read for. Ids become their
+        64-bit integers.
+    dialect : Dialect, optional
+        How CSV files separate cells and decimals; recognised by default.
+    id_type : {"integer", "text"}, optional
+        What the ids are, where files differ.
+
+    Raises
+    ------
+    InvalidInputError
+        If a pattern matches nothing, a file is neither parquet nor CSV or unreadable, a column is
+        missing, no file has a row, or the files disagree about the type of a column.
+    """
+    roles: dict[str, Role] = {}
+    roles |= columns if isinstance(columns, Mapping) else dict.fromkeys(columns, "any")
+    files = resolve(paths)
+    table = _table(files, roles, dialect or Dialect(), id_type)
+    require_rows(table.num_rows, files)
+    return {name: _numpy(table.column(name)) for name in roles}
+
+
+def read_file(
+    path: Path, *, texts: Sequence[str | None] = (), dialect: Dialect | None = None
+) -> pa.Table:
+    """Return all columns of one parquet or CSV file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    texts : sequence of str
+        Columns of ids, which stay the text that a CSV file holds.
+    dialect : Dialect, optional
+        How a CSV file separates cells and decimals; recognised by default.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file can't be read, or a column is there twice.
+    """
+    names = column_names(path, dialect)
+    roles: dict[str, Role] = {name: "text" if name in texts else "any" for name in names}
+    return _table([path], roles, dialect or Dialect(), None)
+
+
+def _table(
+    files: Sequence[Path], roles: Mapping[str, Role], dialect: Dialect, id_type: str | None
+) -> pa.Table:
+    import pyarrow as pa
+
+    read = [read_whole(file, roles, dialect) for file in files]
+    tables, csvs = [table for table, _ in read], [csv for _, csv in read]
+    say_recognised([csv for csv in csvs if csv is not None and csv.was_recognised])
+    ids = IdTypes(id_type)
+    columns: dict[str, list[pa.ChunkedArray]] = {}
+    for name, role in roles.items():
+        parts = [table.column(name) for table in tables]
+        if role not in _MAY_MISS:
+            _refuse_missing(name, parts, files, csvs)
+        if role in ("label", "level", "any"):
+            parts = _typed(parts, csvs)
+        columns[name] = _as_ids(parts, files, ids) if role == "id" else parts
+    parts_of = [pa.table({n: c[i] for n, c in columns.items()}) for i in range(len(files))]
+    try:
+        return pa.concat_tables(parts_of, promote_options="permissive")
+    except pa.ArrowException as error:
+        line = str(error).strip().partition("\n")[0].rstrip(".")
+        raise InvalidInputError(
+            f"files must agree about the types of their columns; got {line}. "
+            "Convert them to one type."
+        ) from error
+
+
+def _typed(
+    parts: Sequence[pa.ChunkedArray], csvs: Sequence[CsvFile | None]
+) -> list[pa.ChunkedArray]:
+    """Give the cells of CSV files the type that all of them have."""
+    given = [csv is not None for csv in csvs]
+    cells = [part for part, is_cells in zip(parts, given, strict=True) if is_cells]
+    read = iter(typed(cells, [csv.decimal for csv in csvs if csv is not None]))
+    return [next(read) if is_cells else p for p, is_cells in zip(parts, given, strict=True)]
+
+
+def _as_ids(
+    parts: Sequence[pa.ChunkedArray], files: Sequence[Path], types: IdTypes
+) -> list[pa.ChunkedArray]:
+    import pyarrow as pa
+
+    read = []
+    for part, file in zip(parts, files, strict=True):
+        ids, are_integers = ids_of_column(part.combine_chunks())
+        types.add(file, are_integers, len(ids))
+        read.append(pa.chunked_array([pa.array(ids)]))
+    types.check()
+    return read
+
+
+def _refuse_missing(
+    name: str,
+    parts: Sequence[pa.ChunkedArray],
+    files: Sequence[Path],
+    csvs: Sequence[CsvFile | None],
+) -> None:
+    for part, file, csv in zip(parts, files, csvs, strict=True):
+        missing = missing_rows_of(part, is_cells=csv is not None)
+        if len(missing):
+            raise InvalidInputError(missing_message(name, len(missing), int(missing[0]), file))
+
+
+def _numpy(values: pa.ChunkedArray) -> NDArray[Any]:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    return np.asarray(values.to_numpy())

@@ -1,0 +1,27 @@
+"""Which rows the bias is fitted on, and which are scored with it."""
+
+from __future__ import annotations
+
+from trueup.splits.splits import (
+    CrossFit,
+    GroupArray,
+    HoldOut,
+    InSample,
+    Part,
+    Rolling,
+    Split,
+    kernel_rule,
+)
+from trueup.splits.text import parse_split
+
+__all__ = [
+    "CrossFit",
+    "GroupArray",
+    "HoldOut",
+    "InSample",
+    "Part",
+    "Rolling",
+    "Split",
+    "kernel_rule",
+    "parse_split",
+]

@@ -1,0 +1,52 @@
+"""Nothing that the command prints is obeyed by a terminal, or holds a credential."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from trueup_cli.app import app
+from trueup_cli.output import shown
+
+CLEAR_AND_TITLE = "\x1b[2J\x1b]0;owned\x07\r"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\tb\n", "a\tb\n"),
+        ("é 漢字 🙂", "é 漢字 🙂"),
+        (CLEAR_AND_TITLE, r"\x1b[2J\x1b]0;owned\x07\r"),
+        ("\x9b2J\x00", r"\x9b2J\x00"),
+        ("batch\u202evsc.exe", r"batch\u202evsc.exe"),
+        ("s3://me:pass/word@bucket", "s3://me:***@bucket"),
+    ],
+)
+def test_control_characters_and_credentials_are_spelled_out(text, expected):
+    assert shown(text) == expected
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["evaluate", f"{CLEAR_AND_TITLE}.csv", "--target", "y", "--proba", "p"],
+        [CLEAR_AND_TITLE],
+        ["monitor", CLEAR_AND_TITLE],
+        ["monitor", "watch", "models:/m/1", CLEAR_AND_TITLE],
+        ["tune", CLEAR_AND_TITLE, f"--{CLEAR_AND_TITLE}"],
+    ],
+    ids=lambda arguments: arguments[0][:10].strip("\x1b"),
+)
+def test_names_of_files_and_options_are_shown(arguments):
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert r"\x1b[2J" in result.output
+    assert not set(result.output) & set("\x1b\x07\r")
+
+
+def test_a_column_of_a_file_is_shown(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_bytes(f'y,"{CLEAR_AND_TITLE}"\n1,0.5\n'.encode())
+    result = CliRunner().invoke(app, ["evaluate", str(path), "--target", "y", "--proba", "p"])
+    assert result.exit_code == 2
+    assert "\x1b" not in result.output

@@ -1,0 +1,57 @@
+"""Each run says what it gained: one line of the terminal, and one tag."""
+
+from __future__ import annotations
+
+import mlflow
+import pytest
+import torch
+from sklearn.metrics import accuracy_score, log_loss
+from torch.nn import functional
+
+from trueup_mlflow.autologging.explain import explain
+from trueup_mlflow.write.items import COVERAGE_TAG
+
+
+def test_run_says_which_metrics_have_twins_and_which_have_none(client, autologging, binary, capsys):
+    loss = log_loss(binary.y, binary.p)
+    with mlflow.start_run() as run:
+        mlflow.log_metric("loss", loss)
+        mlflow.log_metrics(
+            {"accuracy": accuracy_score(binary.y, binary.p > 0.5), "shown": round(loss, 4)}
+        )
+        mlflow.log_metric("training_loss", loss)
+    tag = client.get_run(run.info.run_id).data.tags[COVERAGE_TAG]
+    assert tag.startswith("twins of loss; none of accuracy: ")
+    assert "none of shown: it is a watched loss rounded to 4 digits" in tag
+    assert "none of training_loss: keys that begin with training_" in tag
+    assert "trueup_mlflow.log_evaluation" in tag
+    assert capsys.readouterr().err == f"trueup: run {run.info.run_id}: {tag}\n"
+
+
+def test_run_without_metrics_says_nothing(client, autologging, capsys):
+    with mlflow.start_run() as run:
+        mlflow.log_param("a", 1)
+    assert COVERAGE_TAG not in client.get_run(run.info.run_id).data.tags
+    assert capsys.readouterr().err == ""
+
+
+def test_loss_of_training_alone_says_what_to_do(client, autologging):
+    logits = torch.zeros(10, 2, requires_grad=True)
+    loss = functional.cross_entropy(logits, torch.zeros(10, dtype=torch.long))
+    with mlflow.start_run() as run:
+        mlflow.log_metric("loss", loss.item() + 0.01)
+    assert "torch.no_grad()" in client.get_run(run.info.run_id).data.tags[COVERAGE_TAG]
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (0.6548, "rounded to 4 digits"),
+        (-0.654812345, "minus a watched loss"),
+        (0.6548124, "near a watched loss"),
+        (1.924780, "no watched loss"),
+        (0.7, "no watched loss"),
+    ],
+)
+def test_explanation_names_what_was_done_to_the_number(number, reason):
+    assert reason in explain(number, [0.1, 0.654812345])
