@@ -89,8 +89,6 @@ def run(model_uri: str, batch: str, as_json: bool, **how: Any) -> None:
     Exit code: 0 fine, 2 bad input, 3 an estimate is not to be trusted.
     """
     found = _estimates(model_uri, batch, **how)
-    if not as_json:
-        echo("estimated mean squared error (Brier score of two classes), 90% interval", err=True)
     for name, estimate in found:
         values = estimate.to_dict()
         line = json.dumps({"period": name, **values}) if as_json else sentence(values)

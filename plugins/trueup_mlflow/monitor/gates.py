@@ -147,18 +147,18 @@ def judged(
 ) -> tuple[Code, str]:
     """Return what a gate says of the batches of a version, and why."""
     newest = records[-1]
-    estimate = newest.as_estimate()  # NaN where a stored value is no number
+    mse, low = newest.number("mse"), newest.number("low")
     realized = [record for record in records if record.covered is not None]
     if threshold is not None and realized and (realized[-1].realized or 0.0) > threshold:
         value, day = realized[-1].realized, realized[-1].day
         return "above", f"ABOVE {threshold:g}: {value:.4g} was realized on {day}"
-    if threshold is not None and estimate.low > threshold:
+    if threshold is not None and low > threshold:
         return "above", f"ABOVE {threshold:g}"
     if oldest is not None and newest.timestamp < oldest.timestamp() * 1000.0:
         return "stale", f"STALE: the newest batch is of {newest.day}"
-    if not (estimate.trusted and estimate.is_finite):
+    if newest.estimate["trusted"] is not True or math.isnan(mse):
         return "not trusted", ""
-    if threshold is not None and estimate.mse > threshold:
+    if threshold is not None and mse > threshold:
         return "fine", f"warning: the estimate is above {threshold:g}, its interval is not"
     return "fine", ""
 

@@ -88,7 +88,14 @@ class Schema:
 
     def inputs_of(self, batch: pd.DataFrame) -> pd.DataFrame:
         """Return the columns of a batch that the model takes; raises as ``features_of``."""
-        return _columns_of(batch, self.inputs or self.features)
+        names = self.inputs or self.features
+        missing = [name for name in names if name not in batch]
+        if missing:
+            raise InvalidInputError(
+                f"rows must be what the model takes; got none of its columns {missing}. Pass the "
+                "columns that the model was trained on."
+            )
+        return _columns_of(batch, names)
 
     def moved(self, features: pd.DataFrame, top: int = 5) -> tuple[tuple[str, float], ...]:
         """Return the numbers whose mean moved most, in the reference's standard deviations."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -36,23 +37,22 @@ def state_of(records: Sequence[BatchRecord], fail_above: float | None = None) ->
     if not records:
         return State("watch", "no batch yet")
     newest = records[-1]
-    if newest.covered is None and not newest.as_estimate().is_finite:
-        return State("watch", f"there is no estimate of {newest.day}")
+    mse = newest.number("mse")
     realized = [record for record in records if record.covered is not None]
     above = [record for record in realized[-_RECENT:] if record.side > 0]
     if fail_above is not None and realized and (realized[-1].realized or 0.0) > fail_above:
         what = f"the realized error of {realized[-1].day}, {realized[-1].realized:.4g}"
         return State("act", f"{what}, is above {fail_above:g}")
-    if fail_above is not None and newest.estimate["low"] > fail_above:
+    if fail_above is not None and newest.number("low") > fail_above:
         return State("act", f"the interval of {newest.day} lies above {fail_above:g}")
     if len(above) >= _RECENT - 1:
         days = ", ".join(record.day for record in above)
         return State("act", f"realized errors were above their 90% intervals on {days}")
-    if not newest.estimate["trusted"]:
+    if newest.estimate["trusted"] is not True or math.isnan(mse):
         return State("watch", f"the estimate of {newest.day} is not to be trusted")
-    if fail_above is not None and newest.estimate["mse"] > fail_above:
+    if fail_above is not None and mse > fail_above:
         return State("watch", f"the estimate of {newest.day} is above {fail_above:g}")
     if realized and realized[-1] in above:
         return State("watch", f"the realized error of {realized[-1].day} was above its interval")
     held = f", {len(realized)} of {len(records)} batches with labels"
-    return State("fine", f"{newest.estimate['mse']:.4g} estimated on {newest.day}{held}")
+    return State("fine", f"{mse:.4g} estimated on {newest.day}{held}")

@@ -165,10 +165,13 @@ class MonitorStore:
 
     def describe(self) -> None:
         """Let name and description of the run say how the monitored version stands."""
-        state = state_of(self.records())
-        self._client.set_tag(self.run_id, MLFLOW_RUN_NOTE, state.sentence)
+        run = self.run()
+        state = state_of(records_of(run))
         name = f"monitor version {self._version.version}: {state.verdict}"
-        self._client.update_run(self.run_id, name=name)
+        if run.info.run_name != name:
+            self._client.update_run(self.run_id, name=name)
+        if run.data.tags.get(MLFLOW_RUN_NOTE) != state.sentence:
+            _twice(lambda: self._client.set_tag(self.run_id, MLFLOW_RUN_NOTE, state.sentence))
 
     def write(self, record: BatchRecord) -> None:
         """Set the tag of a batch."""

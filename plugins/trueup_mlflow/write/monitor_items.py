@@ -143,16 +143,23 @@ class BatchRecord:
             ) from None
         return record
 
+    def number(self, name: str) -> float:
+        """Return ``mse``, ``low`` or ``high`` of the estimate; NaN where it is no number."""
+        value = self.estimate[name]
+        return float(value) if isinstance(value, (int, float)) else math.nan
+
     def as_estimate(self) -> MSEEstimate:
         """Return the estimate that was logged; what was not finite is NaN again."""
-        numbers = {name: _number(self.estimate[name]) for name in ("mse", "low", "high")}
         return MSEEstimate(
-            **{**self.estimate, **numbers, "reasons": tuple(self.estimate["reasons"])}
+            mse=self.number("mse"),
+            low=self.number("low"),
+            high=self.number("high"),
+            members=self.estimate["members"],
+            trusted=bool(self.estimate["trusted"]),
+            reasons=tuple(self.estimate["reasons"]),
+            n=self.estimate["n"],
+            diagnostics=self.estimate["diagnostics"],
         )
-
-
-def _number(value: Any) -> float:
-    return float(value) if isinstance(value, (int, float)) else math.nan
 
 
 def estimate_metrics(estimate: MSEEstimate, one_step: float, unlearned: float) -> dict[str, float]:

@@ -76,8 +76,9 @@ class ReferenceProfile:
     def _predictions(self, y_pred: FloatArray) -> list[str]:
         known = self.prediction
         outside = float(((y_pred < known.low) | (y_pred > known.high)).mean())
-        found = _absurd("prediction", known, y_pred) + _stuck("prediction", known, y_pred)
-        if outside > _PREDICTIONS_OUTSIDE:
+        found = _stuck("prediction", known, y_pred)
+        found += _absurd("prediction", known, y_pred)
+        if not found and outside > _PREDICTIONS_OUTSIDE:
             found.append(
                 f"{outside:.0%} of the predictions lie outside of those for the reference, "
                 f"{known.low:.4g} to {known.high:.4g}"

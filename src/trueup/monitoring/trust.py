@@ -30,8 +30,8 @@ def with_trust(
     so for nearly every batch of another time.
     """
     known = learned.labels >= ENOUGH_LABELS
-    doubts = [*alarms, *_lasting(estimate)]
-    doubts += _of_record(learned) if known else _of_support(estimate)
+    doubts = _of_record(learned) if known else _of_support(estimate)
+    doubts = [*doubts, *_lasting(estimate), *alarms]
     return replace(
         estimate,
         mse=learned.mse,
