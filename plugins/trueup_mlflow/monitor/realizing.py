@@ -6,14 +6,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow.monitor.check_registry import load_schema
 from trueup_mlflow.monitor.coverage import Coverage
-from trueup_mlflow.monitor.labels import LateLabels, late_labels, merged, of_batch, squared_error
+from trueup_mlflow.monitor.labels import (
+    LABEL,
+    LateLabels,
+    late_labels,
+    merged,
+    of_batch,
+    squared_error,
+)
 from trueup_mlflow.monitor.registered_model import resolve
-from trueup_mlflow.monitor.store import MonitorStore
+from trueup_mlflow.monitor.store import ROW_ID, MonitorStore
 from trueup_mlflow.monitor.tables import read_table
 from trueup_mlflow.write.monitor_items import BatchRecord, realized_metrics
 
@@ -86,24 +94,29 @@ def _realize(
 ) -> _Outcome:
     """Keep the labels of one batch, and log its error where there are enough of them."""
     predictions = store.predictions(record.digest)
-    if predictions is None:  # a batch of a process that died before it kept them
-        return _Outcome(record, 0)
     new = of_batch(predictions, labels.rows)
     if new.empty and record.realized is not None:
         return _Outcome(record, 0)
-    kept = store.labels(record.digest) if record.labelled else None
+    kept = store.labels(record.digest) if record.labelled or len(new) else None
     together = merged(kept, new)
-    if kept is None or not together.equals(kept):
-        if len(new):
-            store.keep_labels(record.digest, new)
-        record = _updated(store, record, predictions, together, min_labelled)
-    elif record.realized is None:  # a lower share may be asked for now
+    changed = len(new) > 0 and (kept is None or _values(together) != _values(kept))
+    if changed:
+        store.keep_labels(record.digest, new)
+    if changed or record.realized is None:  # a lower share may be asked for now
         record = _updated(store, record, predictions, together, min_labelled)
     return _Outcome(record, len(new))
 
 
+def _values(labels: pd.DataFrame) -> dict[str, float]:
+    return dict(zip(labels[ROW_ID], labels[LABEL], strict=True))
+
+
 def _updated(
-    store: MonitorStore, record: BatchRecord, predictions: Any, labels: Any, min_labelled: float
+    store: MonitorStore,
+    record: BatchRecord,
+    predictions: pd.DataFrame,
+    labels: pd.DataFrame,
+    min_labelled: float,
 ) -> BatchRecord:
     """Return the record with its labels counted; a new realized value is logged."""
     changed = record.mark(labelled=len(labels))

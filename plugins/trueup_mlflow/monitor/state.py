@@ -48,6 +48,10 @@ def state_of(records: Sequence[BatchRecord], fail_above: float | None = None) ->
     if len(above) >= _RECENT - 1:
         days = ", ".join(record.day for record in above)
         return State("act", f"realized errors were above their 90% intervals on {days}")
+    if _far_above_reference(realized):
+        reference = f"{realized[-1].raw['reference']:.4g}"
+        what = f"every realized error is more than twice that of the reference, {reference}"
+        return State("watch", f"{what}: were its rows training rows?")
     if newest.estimate["trusted"] is not True or math.isnan(mse):
         return State("watch", f"the estimate of {newest.day} is not to be trusted")
     if fail_above is not None and mse > fail_above:
@@ -56,3 +60,14 @@ def state_of(records: Sequence[BatchRecord], fail_above: float | None = None) ->
         return State("watch", f"the realized error of {realized[-1].day} was above its interval")
     held = f", {len(realized)} of {len(records)} batches with labels"
     return State("fine", f"{mse:.4g} estimated on {newest.day}{held}")
+
+
+def _far_above_reference(realized: Sequence[BatchRecord]) -> bool:
+    """Say whether the first realized errors were far above that of the reference, and all since."""
+    if len(realized) < _RECENT:
+        return False
+    references = [record.raw.get("reference", math.inf) for record in realized]
+    return all(
+        (record.realized or 0.0) > 2.0 * reference
+        for record, reference in zip(realized, references, strict=True)
+    )

@@ -134,11 +134,9 @@ class MonitorStore:
             table.to_parquet(path, index=False)
             self._client.log_artifact(self.run_id, str(path), _BATCHES)
 
-    def predictions(self, digest: str) -> pd.DataFrame | None:
-        """Return row id and prediction of a batch; None where they were never kept."""
-        path = f"{_BATCHES}/{digest}.parquet"
-        kept = {one.path for one in self._client.list_artifacts(self.run_id, _BATCHES)}
-        return self._table(path) if path in kept else None
+    def predictions(self, digest: str) -> pd.DataFrame:
+        """Return row id and prediction of a batch; they are kept before it counts as logged."""
+        return self._table(f"{_BATCHES}/{digest}.parquet")
 
     def keep_labels(self, digest: str, labels: pd.DataFrame) -> None:
         """Store labels of a batch beside earlier ones: no process overwrites another's."""

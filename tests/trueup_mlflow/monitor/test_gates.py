@@ -72,3 +72,9 @@ def test_verdicts():
     assert "1970-01-06, 1970-01-07" in twice.why
     assert state_of([*fine, record(5, realized=1.9)], fail_above=1.5).verdict == "act"
     assert state_of([*fine, record(5, mse=9.0)], fail_above=4.0).verdict == "act"
+
+
+def test_a_reference_of_training_rows_is_noticed():
+    memorised = [record(k, realized=0.9, mse=0.7).mark(raw={"reference": 0.1}) for k in range(3)]
+    assert "were its rows training rows?" in state_of(memorised).why
+    assert state_of([*memorised, record(4, realized=0.6)]).verdict == "fine"
