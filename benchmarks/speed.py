@@ -21,6 +21,7 @@ from pathlib import Path
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"):
     os.environ[name] = "1"
+os.environ["TRUEUP_ENGINE"] = "numba"  # compiled loops from the first call on
 
 import numpy as np  # noqa: E402  (the number of threads is read at the import)
 import pandas as pd  # noqa: E402
@@ -31,6 +32,7 @@ from sklearn.metrics import log_loss  # noqa: E402
 
 from trueup import (  # noqa: E402
     CrossFit,
+    FieldCalibration,
     HoldOut,
     InSample,
     evaluate,
@@ -38,7 +40,6 @@ from trueup import (  # noqa: E402
     field_calibration_error,
 )
 from trueup.summaries import FieldSummary, LogLossSummary  # noqa: E402
-from trueup.summaries.field import FieldErrors  # noqa: E402
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "numba", "pandas", "polars", "pyarrow")
 REPETITIONS, FILE_REPETITIONS = 7, 3
@@ -122,7 +123,7 @@ def without_numba(rows: Rows) -> Work:
         try:
             return evaluate(y, p).calibrated
         finally:
-            del os.environ["TRUEUP_ENGINE"]
+            os.environ["TRUEUP_ENGINE"] = "numba"
 
     def two_logs() -> float:
         return -float((y * np.log(p) + (1.0 - y) * np.log(1.0 - p)).mean())
@@ -162,7 +163,7 @@ def field_works(rows: Rows, n_values: int, goal: str) -> list[Work]:
             field_calibration_error(y, p, code, relative=True),
         )
 
-    def one_summary() -> FieldErrors:
+    def one_summary() -> FieldCalibration:
         summary = FieldSummary("site")
         summary.update(y, p, code)
         return summary.compute()

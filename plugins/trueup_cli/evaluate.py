@@ -27,7 +27,13 @@ from trueup_cli.failures import BadInput
 from trueup_cli.label_values import label_values
 from trueup_cli.output import echo
 from trueup_cli.wording import in_options
-from trueup_mlflow.write.items import LogItems, calibrated_key, evaluation_items, field_key
+from trueup_mlflow.write.items import (
+    LogItems,
+    bias_cost_key,
+    calibrated_key,
+    evaluation_items,
+    field_key,
+)
 
 _LARGE_BYTES = 10**8
 _PREDICTIONS = ("proba", "logit", "pred")
@@ -229,6 +235,11 @@ def _text(evaluation: Evaluation, items: LogItems, prefix: str) -> str:
         f"{evaluation.n} rows, {evaluation.n_scored} scored, {evaluation.spec.split}, "
         f"rows {evaluation.fingerprint.partition(':')[0]}"
     )
+    if evaluation.n_scored < evaluation.n:
+        lines.append(
+            f"of the {evaluation.n_scored} scored rows: {_scored(items.key)} = "
+            f"{calibrated_key(items.key)} + {bias_cost_key(items.key)}"
+        )
     return "\n".join(lines)
 
 
@@ -236,8 +247,12 @@ def _rows(evaluation: Evaluation, items: LogItems) -> dict[str, float]:
     """Return the lines of the table; the vanilla value of the scored rows where those are fewer."""
     if evaluation.n_scored == evaluation.n:
         return dict(items.metrics)
-    scored = {f"{items.key}, scored rows": evaluation.vanilla_on_scored_rows}
+    scored = {_scored(items.key): evaluation.vanilla_on_scored_rows}
     return {items.key: items.metrics[items.key], **scored, **items.metrics}
+
+
+def _scored(key: str) -> str:
+    return f"{key}, scored rows"
 
 
 def _floors(evaluation: Evaluation, prefix: str) -> dict[str, float]:

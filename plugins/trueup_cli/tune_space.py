@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import sys
 from collections.abc import Callable
 from inspect import isfunction
@@ -10,7 +11,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import yaml
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -18,7 +18,9 @@ from optuna.distributions import (
     IntDistribution,
 )
 
+from trueup.arguments import is_real
 from trueup.errors import InvalidInputError
+from trueup_cli.space_yaml import read_yaml
 
 _KINDS = {"float": ("low", "high"), "int": ("low", "high"), "categorical": ("choices",)}
 _DISTRIBUTIONS: dict[str, Callable[..., BaseDistribution]] = {
@@ -88,18 +90,17 @@ def load_space(path: str | Path) -> dict[str, dict[str, Any]]:
     InvalidInputError
         If the file isn't a mapping of names to parameters, or a parameter lacks or has a wrong key.
     """
-    try:
-        space = yaml.safe_load(Path(path).read_text())
-    except yaml.YAMLError as error:
-        raise InvalidInputError(
-            f"space must be a YAML file; got {str(path)!r}. Correct it: {error}"
-        ) from None
+    space = read_yaml(path)
     if not isinstance(space, dict) or not space:
         raise InvalidInputError(
             f"space must be a mapping of parameter names; got {type(space).__name__}. "
             "Write lines such as: learning_rate: {type: float, low: 1.0e-4, high: 0.1, log: true}"
         )
     for name, parameter in space.items():
+        if not isinstance(name, str):
+            raise InvalidInputError(
+                f"names of parameters must be words; got {name!r}. Quote it in the space file."
+            )
         _check_parameter(name, parameter)
     return space
 
@@ -117,13 +118,34 @@ def _check_parameter(name: str, parameter: Any) -> None:
             f"keys of {kind} parameter {name!r} must be {sorted(needed)} and may be "
             f"{sorted(_OPTIONAL[kind])}; got {sorted(given)}. Correct the space file."
         )
-    for key in ("low", "high") if kind != "categorical" else ():
-        if isinstance(parameter[key], str):
-            raise InvalidInputError(
-                f"{key} of parameter {name!r} must be a number; got {parameter[key]!r}. "
-                "YAML reads 1e-4 as text: write 1.0e-4."
-            )
+    for key in given - {"choices"}:
+        _check_value(name, kind, key, parameter[key])
+    if isinstance(parameter.get("choices"), list):
+        _check_choices(name, parameter["choices"])
     _check_distribution(name, parameter)
+
+
+def _check_value(name: str, kind: str, key: str, value: Any) -> None:
+    """Refuse a bound, a step or a switch of another type, before anything is trained."""
+    if key == "log":
+        rule, is_right = "true or false", isinstance(value, bool)
+    elif kind == "int":
+        rule, is_right = "a whole number", isinstance(value, int) and not isinstance(value, bool)
+    else:
+        rule, is_right = "a number", is_real(value) and math.isfinite(value)
+    if not is_right:
+        raise InvalidInputError(
+            f"{key} of parameter {name!r} must be {rule}; got {value!r}. Correct the space file."
+        )
+
+
+def _check_choices(name: str, choices: list[Any]) -> None:
+    for index, choice in enumerate(choices):
+        if not isinstance(choice, bool | int | float | str | None):
+            raise InvalidInputError(
+                f"choices of parameter {name!r} must be numbers, words, true, false or null; got "
+                f"{choice!r} at index {index}. Name it by a word, and look it up in the script."
+            )
 
 
 def _check_distribution(name: str, parameter: dict[str, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +15,10 @@ from scipy import stats
 
 from trueup.arguments import is_real, whole_number
 from trueup.comparison import paired_win_rate
-from trueup.errors import InvalidInputError, TrueupWarning, UndefinedMetricError
+from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.losses import Loss
 from trueup.splits import Split
+from trueup.user_warning import warn_user
 from trueup_optuna.companions import open_companion, pin_identity
 from trueup_optuna.race_trial import RaceTrial
 from trueup_optuna.ranking import RECORD, SEED_INDEX, Standings, standings
@@ -59,6 +59,21 @@ class Confirmation:
         Result under each fresh seed.
     failed : tuple of int
         Seeds that are left out, because a training under them failed.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def train(trial, seed):
+    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
+    >>> sampler = optuna.samplers.RandomSampler(0)
+    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
+    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    >>> from trueup_optuna import confirm
+    >>> confirmed = confirm(study, train, n_seeds=3)
+    >>> bool(confirmed.low <= confirmed.mean <= confirmed.high)
+    True
     """
 
     mean: float
@@ -130,6 +145,20 @@ def confirm(
     -----
     Unbiased as long as the selection was finished before: what is selected after a look at these
     seeds needs other ones.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def train(trial, seed):
+    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
+    >>> sampler = optuna.samplers.RandomSampler(0)
+    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
+    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    >>> from trueup_optuna import confirm
+    >>> confirm(study, train, n_seeds=3).n
+    3
     """
     single_objective(study)
     _check(n_seeds, confidence_level)
@@ -178,11 +207,9 @@ def _shared(
             "Find out why the trainings fail."
         )
     if failed:
-        warnings.warn(
+        warn_user(
             f"trainings under the seeds {failed} failed and are left out of the confirmation: the "
-            "mean is optimistic where that isn't chance.",
-            TrueupWarning,
-            stacklevel=3,
+            "mean is optimistic where that isn't chance."
         )
     return kept, failed
 
@@ -244,9 +271,8 @@ def _given_rival(table: Standings, against: Against) -> dict[str, Any]:
 
 def _runner_up(table: Standings, best: int) -> dict[str, Any] | None:
     """Return the best other parameters: of a contender, or else of an eliminated configuration."""
-    score = table.means + table.standard_errors
     chosen = table.trials[best].params
-    for index in np.lexsort((score, ~table.contenders)):
+    for index in np.lexsort((table.score, ~table.contenders)):
         params = table.trials[index].params
         if table.n_seeds[index] > 0 and params != chosen:  # a small space repeats parameters
             return dict(params)

@@ -41,6 +41,14 @@ def open_journal(path: str | os.PathLike[str]) -> JournalStorage:
     failure can take operations that came within 0.1 seconds of an earlier flush by their process
     and that the operating system hadn't written back yet (Linux does within about 30 seconds). On
     Windows, which lacks this kind of lock, the storage is Optuna's own.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from trueup_optuna import open_journal
+    >>> study = optuna.create_study(storage=open_journal("study.journal"), study_name="clicks")
+    >>> optuna.load_study(storage=open_journal("study.journal"), study_name="clicks").study_name
+    'clicks'
     """
     name = os.fspath(path)
     if sys.platform == "win32":

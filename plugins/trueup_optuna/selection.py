@@ -31,6 +31,20 @@ class BestConfig:
     optimism : float
         By how much that is better than ``mean``; negative where it is worse, as after finals whose
         seeds were kinder than those of the search.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def train(trial, seed):
+    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
+    >>> sampler = optuna.samplers.RandomSampler(0)
+    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
+    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    >>> from trueup_optuna import select_best
+    >>> select_best(study).n_seeds >= 1
+    True
     """
 
     trial: FrozenTrial
@@ -58,6 +72,20 @@ def select_best(study: optuna.Study) -> BestConfig:
     ------
     UndefinedMetricError
         If no finished configuration has two seeds.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def train(trial, seed):
+    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
+    >>> sampler = optuna.samplers.RandomSampler(0)
+    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
+    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    >>> from trueup_optuna import select_best
+    >>> round(select_best(study).trial.params["x"], 1)
+    0.4
     """
     single_objective(study)
     table = standings(study)

@@ -81,6 +81,14 @@ def evaluate(
     -----
     A partition sends its summary of at most 50 KiB a fold, and for each field as much as its
     levels take; rows stay where they are.
+
+    Examples
+    --------
+    Skipped where the docs are tested, since it needs Java:
+
+    >>> from trueup_spark import evaluate
+    >>> rows = spark.read.parquet("val.parquet")  # doctest: +SKIP
+    >>> evaluate(rows, y_true="click", y_proba="p", row_id="id")  # doctest: +SKIP
     """
     if row_id is None and isinstance(split, (CrossFit, HoldOut)):
         raise InvalidInputError(

@@ -1,8 +1,9 @@
-"""Checks of the numbers that studies, races and confirmations are asked for."""
+"""Checks of arguments that many functions share; a value of any type is refused in words."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,6 +16,16 @@ LARGEST_FLOAT = sys.float_info.max
 def is_real(value: Any) -> bool:
     """Say whether a value is a number; a bool isn't meant as one."""
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_fraction(value: Any) -> bool:
+    """Say whether a value is a number strictly between 0 and 1."""
+    return is_real(value) and bool(0.0 < value < 1.0)
+
+
+def is_one_of(value: Any, allowed: Collection[str]) -> bool:
+    """Say whether a value is one of several words; an array is none, and raises nothing."""
+    return isinstance(value, str) and value in allowed
 
 
 def whole_number(name: str, value: Any, least: int, fix: str) -> int:

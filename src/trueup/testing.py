@@ -74,6 +74,13 @@ def check_split(
     ------
     AssertionError
         If a property does not hold; the message names each one that fails and says how.
+
+    Examples
+    --------
+    >>> from trueup import CrossFit
+    >>> from trueup.testing import check_split
+    >>> len(check_split(CrossFit(5)))
+    7
     """
     rng = np.random.default_rng(random_state)
     n = 1000 if times is None else len(times)
@@ -114,6 +121,8 @@ def _draw_rows(loss: Loss, rng: np.random.Generator) -> _Rows:
         y_true, y_pred = rng.integers(0, 4, _N), softmax(rng.normal(size=(_N, 4)), axis=1)
     elif loss.task == "counts":
         y_true, y_pred = rng.poisson(2.0, _N), rng.gamma(2.0, size=_N) + 0.1
+    elif loss.task == "positive":
+        y_true, y_pred = rng.integers(1, 9, _N), rng.gamma(2.0, size=_N) + 0.1
     else:
         y_true, y_pred = rng.integers(-9, 9, _N), rng.normal(0.5, 4.0, _N)
     return _Rows(y_true.astype(np.float64), y_pred, rng.integers(1, 4, _N).astype(np.float64))

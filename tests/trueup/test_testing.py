@@ -7,11 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from trueup.losses import BrierScore, LogLoss, PoissonDeviance, SoftmaxLogLoss, SquaredError
+from trueup.losses import (
+    LOSSES as KNOWN,
+)
+from trueup.losses import (
+    LogLoss,
+    SoftmaxBrierScore,
+    SoftmaxLogLoss,
+    SquaredError,
+    TweedieDeviance,
+)
 from trueup.splits import CrossFit, HoldOut, InSample, Part, Rolling, Split
 from trueup.testing import check_loss, check_split
 
-LOSSES = [LogLoss(), SoftmaxLogLoss(), BrierScore(), SquaredError(), PoissonDeviance()]
+LOSSES = [*KNOWN.values(), SoftmaxLogLoss(), SoftmaxBrierScore(), TweedieDeviance(1.2)]
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)

@@ -143,6 +143,41 @@ def test_table_shows_the_vanilla_value_of_the_scored_rows_where_not_all_are(pred
     assert lines[1].split()[:2] == ["log_loss", f"{reference.vanilla:.6f}"]
     assert lines[2].startswith("log_loss, scored rows")
     assert lines[2].split()[-1] == f"{reference.vanilla_on_scored_rows:.6f}"
+    assert lines[-1] == (
+        f"of the {reference.n_scored} scored rows: log_loss, scored rows = calibrated_log_loss + "
+        "bias_cost_log_loss"
+    )
+
+
+ROLLING = ["--target", "click", "--proba", "p", "--time", "when", "--split"]
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "German"])
+@pytest.mark.parametrize("period", ["7d", "168h", "'1 week'", "month"])
+def test_rolling_takes_durations_and_dates(form, period, tmp_path):
+    when = pd.Series(np.datetime64("2024-01-01") + np.arange(N) % 60)
+    frame = FRAME.assign(when=when)
+    path, options = str(tmp_path / ("a.parquet" if form == "parquet" else "a.csv")), []
+    if form == "German":
+        frame["when"], options = when.dt.strftime("%d.%m.%Y"), ["--time-format", "%d.%m.%Y"]
+    frame.to_parquet(path) if form == "parquet" else frame.to_csv(path, index=False)
+    found = as_dict(path, *ROLLING, f"Rolling({period})", *options)
+    split = trueup.Rolling("month" if period == "month" else "7d")
+    assert_same(found, expected(Y, P, split=split, times=when))
+
+
+def test_dates_are_never_guessed_and_a_period_of_dates_has_a_unit(tmp_path):
+    path = str(tmp_path / "a.csv")
+    when = pd.Series(np.datetime64("2024-01-01") + np.arange(N) % 60)
+    FRAME.assign(when=when.dt.strftime("%d/%m/%Y")).to_csv(path, index=False)
+    refused = evaluate(path, *ROLLING, "Rolling(7d)")
+    assert refused.exit_code == 2
+    assert "got '01/01/2024' at index 0" in refused.output
+    assert "--time-format" in refused.output
+    FRAME.assign(when=when).to_csv(path, index=False)
+    refused = evaluate(path, *ROLLING, "Rolling(30)")
+    assert refused.exit_code == 2
+    assert 'such as "30d"' in refused.output
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])

@@ -227,9 +227,41 @@ def test_a_terminal_gets_a_progress_bar(folder):
         ("x: {type: float, low: 0}", r"keys of float parameter 'x' must be \['high', 'low'\]"),
         ("x: {type: int, low: 0, high: 1, base: 2}", "keys of int parameter 'x' must be"),
         (
-            "x: {type: float, low: 1e-4, high: 1.0}",
-            r"low of parameter 'x' must be a number; got '1e-4'",
+            "x: {type: float, low: '1e-4', high: 1.0}",
+            "low of parameter 'x' must be a number; got '",
         ),
+        (
+            "x: {type: float, low: 0.0, high: .inf}",
+            "high of parameter 'x' must be a number; got inf",
+        ),
+        ("x: {type: float, low: 0.0, high: 1.0, log: 1}", "log of parameter 'x' must be true or"),
+        (
+            "x: {type: float, low: 0.0, high: 1.0, step: a}",
+            "step of parameter 'x' must be a number",
+        ),
+        (
+            "x: {type: int, low: 0.5, high: 2}",
+            "low of parameter 'x' must be a whole number; got 0.5",
+        ),
+        (
+            "x: {type: int, low: true, high: 2}",
+            "low of parameter 'x' must be a whole number; got T",
+        ),
+        ("x: {type: int, low: 010, high: 12}", "low of parameter 'x' must be a whole .* '010'"),
+        ("x: {type: categorical, choices: [on, no]}", 'must be quoted .* got on in line 1.*"on"'),
+        ("x:\n  type: categorical\n  choices: [1, Yes]", "got Yes in line 3. Write"),
+        ("on: {type: int, low: 0, high: 1}", "must be quoted .* got on in line 1"),
+        (
+            "x: {type: categorical, choices: [[1, 2]]}",
+            r"got \[1, 2\] at index 0. Name it by a word",
+        ),
+        (
+            "x: {type: categorical, choices: [{a: 1}]}",
+            "choices of parameter 'x' must be numbers, wo",
+        ),
+        ("1: {type: int, low: 0, high: 1}", "names of parameters must be words; got 1"),
+        ("x: {type: int, low: 0, high: 1, low: 2}", "keys of a space must differ; got 'low' twice"),
+        ("x: \0", "space must be a YAML file"),
     ],
 )
 def test_bad_spaces_are_refused(tmp_path, text, message):
@@ -251,6 +283,21 @@ def test_a_space_suggests_each_kind_of_parameter(tmp_path):
     assert suggest(trial, load_space(path)) == given
     assert trial.distributions["a"].log
     assert trial.distributions["b"].step == 2
+
+
+def test_numbers_and_words_of_a_space_are_what_they_look_like(tmp_path):
+    path = tmp_path / "space.yaml"
+    path.write_text(
+        "a: {type: float, low: 1e-4, high: 1E+1, log: true}\n"
+        "b: {type: float, low: 0, high: 1.0, step: 1e-1}\n"
+        "c:\n  type: categorical\n"
+        "  choices: [1e-3, .5, 1, 010, 12:30, 'on', \"no\", true, null, 2024-01-01]\n"
+    )
+    space = load_space(path)
+    assert (space["a"]["low"], space["a"]["high"], space["b"]["step"]) == (1e-4, 10.0, 0.1)
+    choices = [1e-3, 0.5, 1, "010", "12:30", "on", "no", True, None, "2024-01-01"]
+    assert space["c"]["choices"] == choices
+    assert [type(choice) for choice in space["c"]["choices"]] == [type(c) for c in choices]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -62,10 +62,14 @@ def _as_current_store(uri: str, folder: Path, monkeypatch) -> Iterator[MlflowCli
 
 @dataclass
 class Server:
-    """A tracking server behind a proxy that writes down each request."""
+    """A tracking server behind a proxy that writes down each request, and may refuse some.
+
+    ``fault`` takes the API path and the body, and returns the status of a refusal or None.
+    """
 
     uri: str
     requests: list[tuple[str, str]] = field(default_factory=list)
+    fault: Callable[[str, bytes], int | None] = lambda _path, _body: None
 
     def paths(self) -> list[str]:
         """Return the API paths asked for, without their common start."""
@@ -99,6 +103,7 @@ def server(_server, tmp_path, monkeypatch) -> Iterator[Server]:
     with _as_current_store(_server.uri, tmp_path, monkeypatch):
         _server.requests.clear()
         yield _server
+        _server.fault = lambda _path, _body: None
 
 
 def _free_port() -> int:
@@ -125,6 +130,11 @@ def _counting_proxy(target: str) -> Iterator[Server]:
         def _forward(self) -> None:
             seen.requests.append((self.command, self.path))
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            status = seen.fault(self.path.partition("?")[0].rpartition("/mlflow/")[2], body)
+            if status is not None:
+                refusal = b'{"error_code": "INTERNAL_ERROR", "message": "refused on purpose"}'
+                self._answer(status, {}, refusal)
+                return
             headers = {"Content-Type": self.headers.get("Content-Type", "application/json")}
             request = urllib.request.Request(
                 target + self.path, body or None, headers, method=self.command

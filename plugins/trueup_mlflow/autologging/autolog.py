@@ -50,6 +50,18 @@ def autolog(
 
     The evaluation happens when the number is logged. Until then the labels and predictions of the
     latest calls are kept, up to 256 MiB of them, and as much for torch.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> from sklearn.metrics import log_loss
+    >>> from trueup_mlflow import autolog
+    >>> autolog()
+    >>> with mlflow.start_run() as run:
+    ...     mlflow.log_metric("loss", log_loss([0, 1] * 50, [0.3, 0.8] * 50))
+    >>> autolog(disable=True)
+    >>> sorted(mlflow.get_run(run.info.run_id).data.metrics)
+    ['bias_cost_loss', 'bias_term_loss', 'calibrated_loss', 'loss']
     """
     if disable:
         session.stop()

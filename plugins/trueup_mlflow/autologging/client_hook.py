@@ -11,15 +11,16 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from trueup_mlflow.autologging.calibrated_metrics import TwinMaker
 from trueup_mlflow.autologging.requests import TwinRequest, TwinRequests
-from trueup_mlflow.write.failures import describe, warn
+from trueup_mlflow.write.failures import told
 from trueup_mlflow.write.items import COVERAGE_TAG
 
+_NOTHING = "nothing was added to a logged metric"
 Read = Callable[[tuple[Any, ...], Mapping[str, Any]], TwinRequest | None]
 
 
@@ -72,13 +73,13 @@ def _hooked(
     @functools.wraps(original)
     def hooked(*args: Any, **kwargs: Any) -> Any:
         request = None
-        with suppress(Exception), _told():
+        with suppress(Exception), told(_NOTHING):
             request = read(args, kwargs)
         if request is None:
             return original(*args, **kwargs)
         if request.is_asynchronous:
             operations = original(*args, **kwargs)
-            with suppress(Exception), _told():
+            with suppress(Exception), told(_NOTHING):
                 operations = requests.send_aside(request, operations)
             return operations
         try:
@@ -93,7 +94,7 @@ def _hooked(
             with suppress(Exception):
                 requests.put_off(request, failure)
             return result
-        with suppress(Exception), _told():
+        with suppress(Exception), told(_NOTHING):
             requests.sent(request)
         return result
 
@@ -106,7 +107,7 @@ def _hooked_end(original: Callable[..., Any], requests: TwinRequests) -> Callabl
     @functools.wraps(original)
     def set_terminated(*args: Any, **kwargs: Any) -> Any:
         result = original(*args, **kwargs)
-        with suppress(Exception), _told():
+        with suppress(Exception), told(_NOTHING):
             call = signature.bind(*args, **kwargs).arguments
             _report(call["self"], call["run_id"], requests)
         return result
@@ -122,11 +123,3 @@ def _report(client: Any, run_id: str, requests: TwinRequests) -> None:
     print(f"trueup: run {run_id}: {sentence}", file=sys.stderr, flush=True)
     if requests.takes(run_id):
         client.set_tag(run_id, COVERAGE_TAG, sentence)
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    try:
-        yield
-    except Exception as failure:  # the user's own call goes on
-        warn(f"nothing was added to a logged metric: {describe(failure)}")

@@ -50,6 +50,24 @@ class Session:
         self._hook("torch switches", lambda: hook_switches(module, self.passes))
         self.hook_mlflow()
 
+    def hook_torchmetrics(self, module: ModuleType) -> None:
+        """Watch the squared error of torchmetrics."""
+        from trueup_mlflow.autologging.torchmetrics_hook import hook_torchmetrics
+
+        self._hook(module.__name__, lambda: hook_torchmetrics(module, self.record))
+
+    def hook_xgboost(self, module: ModuleType) -> None:
+        """Watch the metrics of XGBoost's trainings."""
+        from trueup_mlflow.autologging.booster_hooks import hook_xgboost
+
+        self._hook(module.__name__, lambda: hook_xgboost(module, self.record, self.warn_once))
+
+    def hook_lightgbm(self, module: ModuleType) -> None:
+        """Watch the metrics of LightGBM's trainings."""
+        from trueup_mlflow.autologging.booster_hooks import hook_lightgbm
+
+        self._hook(module.__name__, lambda: hook_lightgbm(module, self.record, self.warn_once))
+
     def hook_mlflow(self) -> None:
         """Put twins into the requests of the MLflow client."""
         self._hook("mlflow", lambda: hook_client(self._maker))
@@ -126,8 +144,9 @@ def start(
             _current.close()
         _current = session
     hooks = dict.fromkeys(READERS, session.hook_sklearn)
+    hooks |= {"xgboost": session.hook_xgboost, "lightgbm": session.hook_lightgbm}
     if torch:
-        hooks["torch"] = session.hook_torch
+        hooks |= {"torch": session.hook_torch, "torchmetrics": session.hook_torchmetrics}
     for name, hook in hooks.items():
         register_post_import_hook(_harmless(hook), name, overwrite=False)
     if not while_mlflow_loads:

@@ -15,11 +15,11 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
+from trueup_mlflow.autologging.hooking import Place, modules_with, replaced
 from trueup_mlflow.autologging.passes import Passes
 from trueup_mlflow.autologging.torch_batches import READERS, read_batch
 
 OnFailure = Callable[[Exception], None]
-_Place = tuple[Any, str, Callable[..., Any]]
 
 
 def hook_functional(
@@ -44,13 +44,13 @@ def hook_functional(
     callable
         Takes the hooks off again.
     """
-    places: list[_Place] = []
+    places: list[Place] = []
     for name in READERS:
         function = getattr(functional, name)
         watched = _watched(name, function, passes, on_failure)
-        owners = [functional, *_modules_with(name, function, functional)]
+        owners = [functional, *modules_with(name, function, "torch.")]
         places += [(owner, name, watched) for owner in owners]
-    return _replaced(places)
+    return replaced(places)
 
 
 def hook_switches(torch: ModuleType, passes: Passes) -> Callable[[], None]:
@@ -71,39 +71,13 @@ def hook_switches(torch: ModuleType, passes: Passes) -> Callable[[], None]:
     from torch.utils.data import DataLoader
 
     switches = (torch.no_grad, torch.inference_mode)
-    places: list[_Place] = [
+    places: list[Place] = [
         (owner, "__enter__", _noted(owner.__enter__, passes.start_block)) for owner in switches
     ]
     module = torch.nn.Module
     places.append((module, "eval", _noted(module.eval, passes.start_block)))
     places.append((DataLoader, "__iter__", _noted(DataLoader.__iter__, passes.start_loader)))
-    return _replaced(places)
-
-
-def _replaced(places: list[_Place]) -> Callable[[], None]:
-    originals = [getattr(owner, name) for owner, name, _ in places]
-    for owner, name, hooked in places:
-        setattr(owner, name, hooked)
-
-    def unhook() -> None:
-        for (owner, name, hooked), original in zip(places, originals, strict=True):
-            if getattr(owner, name) is hooked:  # somebody else's hook on top of ours stays
-                setattr(owner, name, original)
-
-    return unhook
-
-
-def _modules_with(name: str, function: Any, home: ModuleType) -> list[ModuleType]:
-    """Return the other modules in which a name is bound to a function."""
-    modules = list(sys.modules.values())
-    return [
-        module
-        for module in modules
-        if isinstance(module, ModuleType)
-        and module is not home
-        and not module.__name__.startswith("torch.")
-        and vars(module).get(name) is function
-    ]
+    return replaced(places)
 
 
 def _watched(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from trueup import Evaluation
 from trueup_mlflow.log.log_evaluation import log_evaluation
-from trueup_mlflow.write.failures import describe, warn
+from trueup_mlflow.write.failures import describe, told, warn
 from trueup_mlflow.write.items import metric_key
 from trueup_mlflow.write.writer import RunWriter
 
@@ -70,8 +71,10 @@ class Reporter:
 
     def fail(self, loss: str, failure: Exception) -> None:
         """Tell of a failure, the first one only, and log nothing more."""
-        if not self._failed:
-            self._failed = True
+        if self._failed:
+            return
+        self._failed = True
+        with suppress(Exception), told("calibrated metrics are not logged"):
             writer = RunWriter(run_id=self.run_id, client=self.client)
             writer.skip(metric_key(loss, self.prefix), describe(failure))
 

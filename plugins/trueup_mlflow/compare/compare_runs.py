@@ -105,6 +105,19 @@ def compare_runs(
         or the metric is not there.
     StateMismatchError
         If the fingerprints of two runs that meet differ: their numbers come from other rows.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> from trueup_mlflow import compare_runs
+    >>> for seed in range(5):
+    ...     for pipeline, loss in (("deep", 0.41), ("wide", 0.44)):
+    ...         with mlflow.start_run(run_name=pipeline):
+    ...             _ = mlflow.log_param("seed", seed)
+    ...             mlflow.log_metric("loss", loss + 0.001 * seed**2 * (pipeline == "deep"))
+    ...             mlflow.set_tag("trueup.fingerprint.loss", "the same rows")
+    >>> compare_runs("run_name = 'deep'", "run_name = 'wide'", metric="loss").n_pairs
+    5
     """
     client = client or MlflowClient()
     reader = RunReader(client, experiment_ids(client, experiment_names), seed_key)
@@ -154,7 +167,7 @@ def _check_fingerprints(
     if mismatch is None:
         warnings.warn(
             f"the runs have no fingerprint of {metric!r}, so nothing says that they were scored on "
-            "the same rows; log it with trueup_mlflow.log.log_evaluation.",
+            "the same rows; log it with trueup_mlflow.log_evaluation.",
             TrueupWarning,
             stacklevel=4,
         )

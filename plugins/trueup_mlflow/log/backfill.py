@@ -101,6 +101,15 @@ def backfill(
     same key are never mixed: such a table is skipped, and the reason names both fingerprints. Runs
     that have not ended are skipped. The figure of the levels of fields is that of the last step
     that was filled; each step but 0 has a table of its own.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> from trueup_mlflow import backfill, log_predictions
+    >>> with mlflow.start_run() as run:
+    ...     _ = log_predictions([0, 1] * 50, [0.3, 0.8] * 50)
+    >>> [(done.key, done.status) for done in backfill([run.info.run_id])]
+    [('log_loss', 'logged')]
     """
     client = MlflowClient() if client is None else client
     runs = [client.get_run(run_id) for run_id in run_ids]

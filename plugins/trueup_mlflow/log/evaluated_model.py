@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
+from trueup.read.frames import class_columns
 from trueup_mlflow.models.raw_model import raw_model
 
 
@@ -64,27 +65,35 @@ def predict(
         raise InvalidInputError("targets must be given; got None. Name the column of labels.")
     y_true = np.asarray(dataset.labels_data)
     if model_type == "regressor":
-        return Predictions(y_true, _predicted(model, dataset, column).astype(np.float64))
+        predicted = np.asarray(_predicted(model, dataset, column))
+        return Predictions(y_true, predicted.astype(np.float64))
     raw = raw_model(model)
-    if hasattr(raw, "predict_proba"):
-        probability = np.asarray(raw.predict_proba(_features(dataset)))
-    else:
-        probability = _require_probabilities(_predicted(model, dataset, column))
-    return Predictions(y_true, probability, _labels(raw, y_true, probability, config))
+    has_probabilities = hasattr(raw, "predict_proba")
+    output = (
+        raw.predict_proba(_features(dataset))
+        if has_probabilities
+        else _predicted(model, dataset, column)
+    )
+    known, labels = _labels(raw, y_true, np.ndim(output), config)
+    output = class_columns(output, "predictions", labels if known else None, y_true)
+    probability = np.asarray(output)
+    if not has_probabilities:
+        _require_probabilities(probability)
+    return Predictions(y_true, probability, labels)
 
 
 def _features(dataset: Any) -> Any:
     return dataset.features_data.copy()  # a model may change what it is given
 
 
-def _predicted(model: Any, dataset: Any, column: str | None) -> NDArray[Any]:
+def _predicted(model: Any, dataset: Any, column: str | None) -> Any:
     output = dataset.predictions_data if model is None else model.predict(_features(dataset))
     if column is not None and hasattr(output, "columns"):
         output = output[column]
-    return np.asarray(output)
+    return output
 
 
-def _require_probabilities(output: NDArray[Any]) -> NDArray[Any]:
+def _require_probabilities(output: NDArray[Any]) -> None:
     """Refuse labels: floats in (0, 1), not all at its ends, are taken as probabilities."""
     is_number = output.dtype.kind == "f"
     if not is_number or np.isin(output, (0.0, 1.0)).all():
@@ -93,12 +102,12 @@ def _require_probabilities(output: NDArray[Any]) -> NDArray[Any]:
             "Log a model with predict_proba, or one whose predict returns probabilities "
             '(pyfunc_predict_fn="predict_proba" for scikit-learn).'
         )
-    return output
 
 
 def _labels(
-    raw: Any, y_true: NDArray[Any], probability: NDArray[Any], config: Mapping[str, Any]
-) -> tuple[Any, ...]:
+    raw: Any, y_true: NDArray[Any], n_dimensions: int, config: Mapping[str, Any]
+) -> tuple[bool, tuple[Any, ...]]:
+    """Return whether the model or the user names the classes, and the classes."""
     of_model = getattr(raw, "classes_", None)
     if of_model is not None:
         labels = np.asarray(of_model).tolist()  # its columns, sorted or not
@@ -106,6 +115,6 @@ def _labels(
         listed = config.get("label_list")  # MLflow's own evaluators sort it too
         labels = np.unique(y_true if listed is None else np.asarray(listed)).tolist()
     positive = config.get("pos_label")
-    if probability.ndim == 1 and positive is not None and len(labels) == 2:
+    if n_dimensions == 1 and positive is not None and len(labels) == 2:
         labels = [*(label for label in labels if label != positive), positive]
-    return tuple(labels)
+    return of_model is not None or config.get("label_list") is not None, tuple(labels)

@@ -29,6 +29,20 @@ def log_calibrators(
     -------
     bool
         Whether all was written; a failure is a warning and a tag, never an error.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> import numpy as np
+    >>> from trueup.calibrators import compare_calibrators
+    >>> from trueup_mlflow import log_calibrators
+    >>> rng = np.random.default_rng(0)
+    >>> p, site = rng.uniform(0.1, 0.6, 2_000), rng.choice(["news", "shop"], 2_000)
+    >>> click = rng.random(2_000) < p
+    >>> table = compare_calibrators(click, p, {"site": site}, field="site", shuffle=True)
+    >>> with mlflow.start_run():
+    ...     log_calibrators(table)
+    True
     """
     writer, items = RunWriter(run_id, client), calibrator_items(table, prefix)
     return writer.log(items) and writer.log_text(table.to_markdown(), TABLE_NAME, items.key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,9 @@ from trueup import Evaluation
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import get_loss
 from trueup.read.labels import read_binary_labels
+from trueup_mlflow.log.arguments import check_place
 from trueup_mlflow.log.log_fields import log_fields
-from trueup_mlflow.write.failures import describe
+from trueup_mlflow.write.failures import describe, told
 from trueup_mlflow.write.items import evaluation_items, figure_file, metric_key
 from trueup_mlflow.write.writer import Point, RunWriter
 
@@ -84,27 +86,40 @@ def log_evaluation(
     levels ``trueup/fields_<K>.parquet`` and a figure of the worst, ``trueup/fields_<K>.png``, both
     of the latest call; with a step its table stays as ``trueup/fields_<K>_step<step>.parquet``. No
     other failure than an invalid argument ends the user's run.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> from trueup_mlflow import log_evaluation
+    >>> with mlflow.start_run() as run:
+    ...     evaluation = log_evaluation([0, 1] * 50, [0.3, 0.8] * 50, prefix="val_")
+    >>> logged = mlflow.get_run(run.info.run_id).data.metrics
+    >>> logged["calibrated_val_log_loss"] == evaluation.calibrated
+    True
     """
     signature(trueup.evaluate).bind(y_true, y_pred, **options)  # an unknown keyword
-    writer = RunWriter(run_id=run_id, client=client)
+    check_place(prefix=prefix, step=step, run_id=run_id, model_id=model_id, dataset=dataset)
     try:
         evaluation = trueup.evaluate(y_true, y_pred, **options)
     except Exception as failure:  # undefined on these rows, or a failure of ours
         if isinstance(failure, InvalidInputError) and not isinstance(failure, UnscorableInputError):
             raise
-        loss = get_loss(options.get("loss", "log_loss")).name
-        writer.skip(metric_key(loss, prefix), describe(failure))
+        with suppress(Exception), told("nothing was logged"):
+            key = metric_key(get_loss(options.get("loss", "log_loss")).name, prefix)
+            RunWriter(run_id=run_id, client=client).skip(key, describe(failure))
         return None
-    items = evaluation_items(evaluation, prefix=prefix)
-    model_id = model_id or mlflow.get_active_model_id()
-    writer.log(items, Point(step=step or 0, model_id=model_id, dataset=dataset))
-    log_fields(evaluation, items.key, writer, step)
-    if figures and evaluation.spec.n_classes == 2:
-        writer.log_figure(
-            lambda: _reliability(y_true, y_pred, options),
-            figure_file("reliability", items.key),
-            items.key,
-        )
+    with suppress(Exception), told("not all of the evaluation was logged"):
+        writer = RunWriter(run_id=run_id, client=client)
+        items = evaluation_items(evaluation, prefix=prefix)
+        model_id = model_id or mlflow.get_active_model_id()
+        writer.log(items, Point(step=step or 0, model_id=model_id, dataset=dataset))
+        log_fields(evaluation, items.key, writer, step)
+        if figures and evaluation.spec.n_classes == 2:
+            writer.log_figure(
+                lambda: _reliability(y_true, y_pred, options),
+                figure_file("reliability", items.key),
+                items.key,
+            )
     return evaluation
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from contextlib import suppress
 from inspect import signature
 from typing import Any
 
@@ -12,8 +12,9 @@ import mlflow
 
 import trueup
 from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup_mlflow.log.arguments import check_place
 from trueup_mlflow.log.prediction_table import Place, write_call
-from trueup_mlflow.write.failures import describe, warn
+from trueup_mlflow.write.failures import describe, told, warn
 from trueup_mlflow.write.items import ARTIFACT_FOLDER
 from trueup_mlflow.write.writer import RunWriter
 
@@ -70,41 +71,43 @@ def log_predictions(
     Notes
     -----
     Rows on which the metric is undefined are stored all the same.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> from trueup_mlflow import log_predictions
+    >>> with mlflow.start_run():
+    ...     log_predictions([0, 1] * 50, [0.3, 0.8] * 50, name="val")
+    'trueup/predictions_val.parquet'
     """
-    if not re.fullmatch(r"[\w\-.]+", name, re.ASCII):
+    check_place(prefix=prefix, step=step, run_id=run_id, model_id=model_id, dataset=dataset)
+    if not (isinstance(name, str) and re.fullmatch(r"[\w\-.]+", name, re.ASCII)):
         raise InvalidInputError(
             f"name must be letters, digits, '_', '-' or '.'; got {name!r}. Rename the rows."
         )
     stem = f"{PREFIX_OF_FILES}{name}{'' if step is None else f'_step{step}'}"
-    _check(y_true, y_pred, options, stem)
-    place = Place(
-        prefix=prefix,
-        step=step or 0,
-        timestamp=time.time_ns() // 1_000_000,
-        model_id=model_id or mlflow.get_active_model_id(),
-        dataset_name=None if dataset is None else dataset.name,
-        dataset_digest=None if dataset is None else dataset.digest,
-    )
-    writer = RunWriter(run_id=run_id, client=client)
-    try:
-        table = write_call(y_true, y_pred, place, **options)
-    except InvalidInputError:
-        raise
-    except Exception as failure:  # a column that Arrow has no type for
-        writer.skip(stem, describe(failure))
-        return None
-    written = writer.log_table(lambda: table, f"{stem}.parquet", stem)
-    return f"{ARTIFACT_FOLDER}/{stem}.parquet" if written else None
-
-
-def _check(y_true: Any, y_pred: Any, options: Mapping[str, Any], stem: str) -> None:
-    """Refuse bad input before it is stored; rows that can't be evaluated are stored."""
-    signature(trueup.evaluate).bind(y_true, y_pred, **options)
-    try:
+    signature(trueup.evaluate).bind(y_true, y_pred, **options)  # an unknown keyword
+    try:  # bad input is refused before it is stored; rows that can't be evaluated are stored
         trueup.evaluate(y_true, y_pred, **options)
     except UndefinedMetricError:  # also where predictions are not finite
-        return
+        pass
     except InvalidInputError:
         raise
     except Exception as failure:  # a failure of ours
-        warn(f"the rows of {stem} could not be evaluated: {describe(failure)}")
+        with suppress(Exception):
+            warn(f"the rows of {stem} could not be evaluated: {describe(failure)}")
+    with suppress(Exception), told(f"the rows of {stem} were not stored"):
+        place = Place(
+            prefix=prefix,
+            step=step or 0,
+            timestamp=time.time_ns() // 1_000_000,
+            model_id=model_id or mlflow.get_active_model_id(),
+            dataset_name=None if dataset is None else dataset.name,
+            dataset_digest=None if dataset is None else dataset.digest,
+        )
+        writer = RunWriter(run_id=run_id, client=client)
+        if writer.log_table(
+            lambda: write_call(y_true, y_pred, place, **options), f"{stem}.parquet", stem
+        ):
+            return f"{ARTIFACT_FOLDER}/{stem}.parquet"
+    return None

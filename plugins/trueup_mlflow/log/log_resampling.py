@@ -9,6 +9,7 @@ from mlflow.tracking import MlflowClient
 from mlflow.tracking.fluent import _get_experiment_id, active_run
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
 
+from trueup_mlflow.log.arguments import check_place
 from trueup_mlflow.write.resampling_items import fold_items, fold_params, resampling_items
 from trueup_mlflow.write.writer import RunWriter
 
@@ -45,7 +46,22 @@ def log_resampling(
     -------
     str
         Id of the run of the estimate.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import KFold
+    >>> from trueup.resampling import generalization_error
+    >>> from trueup_mlflow import log_resampling
+    >>> X = np.random.default_rng(0).normal(size=(200, 1))
+    >>> estimate = generalization_error(LogisticRegression(), X, X[:, 0] > 0, KFold(4))
+    >>> run_id = log_resampling(estimate)
+    >>> mlflow.get_run(run_id).data.metrics["n_splits"]
+    4.0
     """
+    check_place(prefix=prefix, run_id=run_id)
     client = client or MlflowClient()
     given = run_id or _active_run_id()
     parent = given or _create(client, _get_experiment_id(), {MLFLOW_RUN_NAME: run_name})

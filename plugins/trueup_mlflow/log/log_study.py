@@ -12,6 +12,7 @@ from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
 
 from trueup import __version__
 from trueup.errors import TrueupWarning
+from trueup_mlflow.log.arguments import check_place
 from trueup_mlflow.write.items import (
     ROLE_TAG,
     SEED_PARENT_ROLE,
@@ -71,7 +72,25 @@ def log_study(
     ``n_seeds``. Where ``train`` returned numbers there is ``K`` alone, called ``value``. The run of
     the study has the selected parameters and mean, ``_optimistic`` (what Optuna calls the best
     value) and ``_confirmed`` with its interval.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def train(trial, seed):
+    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
+    >>> sampler = optuna.samplers.RandomSampler(0)
+    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
+    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    >>> from trueup_mlflow import log_study
+    >>> from trueup_optuna import report_study
+    >>> run_id = log_study(report_study(study))
+    >>> import mlflow
+    >>> mlflow.get_run(run_id).data.metrics["n_configurations"]
+    6.0
     """
+    check_place(prefix=prefix)
     client = client or MlflowClient()
     experiment_id = _experiment(client, experiment_name)
     key = metric_key(report.loss, prefix)

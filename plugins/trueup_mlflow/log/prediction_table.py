@@ -16,7 +16,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
-from trueup.read.columns import as_array, column
+from trueup.read.columns import as_array, column, plain_numbers
+from trueup.read.frames import columns_of
+from trueup.read.ids import id_column, read_ids
+from trueup.read.order import by_position
+from trueup.read.times import read_times
 from trueup.splits import CrossFit, Split
 from trueup.splits.text import parse_split
 
@@ -85,15 +89,22 @@ def write_call(
     InvalidInputError
         If the loss or the split is not one of trueup's own, which text can't name.
     """
+    fields = columns_of(fields)
+    given = {"y_true": y_true, "y_pred": y_pred, "y_logit": y_logit}
+    given |= {name: row_columns.get(name) for name in ("row_id", "sample_weight")}
+    others = {"times": row_columns.get("times"), **(fields or {})}
+    given = by_position(given, labels=labels, others=others)
+    y_true, y_pred, y_logit = given.pop("y_true"), given.pop("y_pred"), given.pop("y_logit")
+    if given["row_id"] is not None:
+        given["row_id"] = id_column(given["row_id"])
+        read_ids(given["row_id"], len(given["row_id"]))  # what can't be read can't be stored
+    if row_columns.get("times") is not None:
+        given["times"] = read_times(row_columns["times"])
     columns = {
         "y_true": column(y_true, "y_true"),
         **(_prediction_columns("y_pred", y_pred) if y_logit is None else {}),
         **(_prediction_columns("y_logit", y_logit) if y_pred is None else {}),
-        **{
-            name: column(row_columns[name], name)
-            for name in _ROW_COLUMNS
-            if row_columns.get(name) is not None
-        },
+        **{name: column(given[name], name) for name in _ROW_COLUMNS if given.get(name) is not None},
         **{
             f"{_FIELD}{name}": column(values, name, may_miss=True)
             for name, values in (fields or {}).items()
@@ -125,7 +136,7 @@ def read_call(table: pa.Table) -> StoredCall:
     if options.get("format") != _FORMAT:
         raise InvalidInputError(
             f"table must hold predictions of format {_FORMAT}; got {options.get('format')}. "
-            "Log them with trueup_mlflow.log.log_predictions."
+            "Log them with trueup_mlflow.log_predictions."
         )
     names, times = table.column_names, options.get("times", {})
 
@@ -149,7 +160,7 @@ def read_call(table: pa.Table) -> StoredCall:
 
 
 def _prediction_columns(name: str, values: Any) -> dict[str, NDArray[Any]]:
-    array = as_array(values, name)
+    array = plain_numbers(as_array(values, name))
     if array.ndim == 1:
         return {name: array}
     return {f"{name}_{index}": array[:, index] for index in range(array.shape[1])}

@@ -98,6 +98,24 @@ def log_calibrated_model(
     -----
     Code, JSON and npz: the part that is ours loads with
     ``MLFLOW_ALLOW_PICKLE_DESERIALIZATION=false``. Whether the base model does is up to its flavour.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from trueup.calibrators import ShiftCalibrator
+    >>> from trueup_mlflow import log_calibrated_model
+    >>> X = np.random.default_rng(0).normal(size=(200, 1))
+    >>> model = LogisticRegression().fit(X, X[:, 0] > 0)
+    >>> calibrator = ShiftCalibrator().fit(model.predict_proba(X), X[:, 0] > 0)
+    >>> with mlflow.start_run():
+    ...     uri = mlflow.sklearn.log_model(
+    ...         model, name="model", pyfunc_predict_fn="predict_proba"
+    ...     ).model_uri
+    ...     calibrated = log_calibrated_model(uri, calibrator)
+    >>> mlflow.pyfunc.load_model(calibrated.model_uri).predict(X).shape[0]
+    200
     """
     if isinstance(calibrator, CalibratedModel):
         fields = calibrator.fields if fields is None else fields

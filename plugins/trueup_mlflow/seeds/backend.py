@@ -50,6 +50,9 @@ _FAILED = str(RunStatus.to_string(RunStatus.FAILED))
 _KILLED = str(RunStatus.to_string(RunStatus.KILLED))
 
 
+_MOST_SEEDS = 100_000
+
+
 @dataclass(frozen=True)
 class SeedsConfig:
     """What ``--backend-config`` says: the seeds, and how many run at once."""
@@ -66,6 +69,11 @@ class SeedsConfig:
         ExecutionException
             If a key is unknown or a value not usable; MLflow shows the message and exits with 1.
         """
+        if not isinstance(backend_config, Mapping):
+            raise ExecutionException(
+                f"--backend-config must be a JSON object; got {backend_config!r}. "
+                "Pass '{\"seeds\": 5}'."
+            )
         unknown = sorted(set(backend_config) - _CONFIG_KEYS - _KEYS_OF_MLFLOW)
         if unknown:
             raise ExecutionException(
@@ -74,7 +82,7 @@ class SeedsConfig:
             )
         seeds = backend_config.get("seeds", 5)
         workers = backend_config.get("workers", 1)
-        if _is_count(seeds):
+        if _is_count(seeds) and seeds <= _MOST_SEEDS:
             seeds = list(range(seeds))
         if not isinstance(seeds, list) or not seeds or not all(map(_is_integer, seeds)):
             raise ExecutionException(

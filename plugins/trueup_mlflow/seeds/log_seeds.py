@@ -50,6 +50,19 @@ def log_seed_summary(parent_run_id: str, *, client: MlflowClient | None = None) 
     be taken for a mean over all of them. ``[K_low, K_high]`` is Student's t interval of the mean at
     95%, over seeds, on these validation rows. Each ``K`` that has a calibrated twin gets the figure
     ``trueup/seed_distributions_<K>.png``; it names the pipeline as the parent run is named.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> from trueup_mlflow.seeds import log_seed_summary
+    >>> with mlflow.start_run() as parent:
+    ...     for seed in range(3):
+    ...         with mlflow.start_run(nested=True):
+    ...             mlflow.log_metric("loss", 0.4 + 0.01 * seed)
+    >>> log_seed_summary(parent.info.run_id)
+    True
+    >>> round(mlflow.get_run(parent.info.run_id).data.metrics["loss"], 3)
+    0.41
     """
     client = client or MlflowClient()
     parent = client.get_run(parent_run_id)
@@ -70,6 +83,13 @@ def summary_items(metrics_of_seeds: Sequence[Mapping[str, float]]) -> LogItems:
 
     A metric of the seeds whose key is that of a summary, such as ``loss_std`` beside ``loss``, is
     skipped.
+
+    Examples
+    --------
+    >>> from trueup_mlflow.seeds import summary_items
+    >>> items = summary_items([{"loss": 0.40}, {"loss": 0.41}, {"loss": 0.42}])
+    >>> sorted(items.metrics)
+    ['loss', 'loss_high', 'loss_low', 'loss_std', 'n_seeds']
     """
     shared = set.intersection(*map(set, metrics_of_seeds)) if metrics_of_seeds else set()
     merged: dict[str, float] = {}

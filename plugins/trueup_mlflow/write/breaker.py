@@ -40,3 +40,7 @@ class Breaker:
         with self._lock:
             failed = self._failed.get(place)
         return failed is not None and time.monotonic() - failed < self._cooldown
+
+
+SILENT = Breaker()
+"""The stores that did not answer lately, by their URI."""

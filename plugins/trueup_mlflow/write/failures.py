@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from trueup.errors import TrueupWarning
 from trueup.redact import without_credentials
 from trueup.user_warning import pass_over, warn_user
@@ -25,6 +28,19 @@ def describe(failure: BaseException) -> str:
     text = without_credentials(" ".join(str(failure).split()))
     kind = type(failure)
     return text if kind.__module__.startswith("trueup.") else f"{kind.__name__}: {text}"
+
+
+@contextmanager
+def told(what: str) -> Iterator[None]:
+    """Warn of a failure in place of raising it.
+
+    Under ``with suppress(Exception), told(...)`` nothing gets through to the user, not even a
+    failure in telling.
+    """
+    try:
+        yield
+    except Exception as failure:
+        warn(f"{what}: {describe(failure)}")
 
 
 def is_unanswered(failure: BaseException) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +18,8 @@ from mlflow.entities import DatasetInput, LoggedModelInput, Metric, RunTag
 from mlflow.tracking import MlflowClient
 
 from trueup.redact import without_credentials
-from trueup_mlflow.write.failures import describe, warn
+from trueup_mlflow.write.breaker import COOLDOWN, SILENT
+from trueup_mlflow.write.failures import describe, is_unanswered, told, warn
 from trueup_mlflow.write.items import ARTIFACT_FOLDER, LogItems, skipped_items
 
 if TYPE_CHECKING:
@@ -140,20 +142,37 @@ class RunWriter:
             self._client.log_inputs(self._run_id, models=new_models, datasets=new_datasets)
 
     def _guarded(self, key: str, write: Callable[[], object]) -> bool:
+        """Write, or tell why not; a store that did not answer is left alone for a while."""
+        if SILENT.is_open(self._place):
+            return False
         try:
             write()
         except Exception as failure:  # a guest never fails its host, whatever the store raises
-            reason = f"writing failed: {describe(failure)}"
-            self._tag_skipped(key, reason)
-            warn(f"{key} was not logged: {reason}")
+            with suppress(Exception), told(f"{key} was not logged"):
+                self._fail(key, failure)
             return False
         return True
+
+    @property
+    def _place(self) -> str:
+        return str(getattr(self._client, "tracking_uri", ""))
+
+    def _fail(self, key: str, failure: Exception) -> None:
+        reason = f"writing failed: {describe(failure)}"
+        if is_unanswered(failure):
+            SILENT.trip(self._place)
+            reason += f"; nothing is written for {COOLDOWN:.0f} s"
+        else:
+            self._tag_skipped(key, reason)
+        warn(f"{key} was not logged: {reason}")
 
     def _tag_skipped(self, key: str, reason: str) -> None:
         try:
             for tag, value in skipped_items(key, reason).all_tags.items():
-                self._client.set_tag(self._run_id, tag, without_credentials(value))
+                self._client.set_tag(self._run_id, tag, value)
         except Exception as failure:  # most likely the store that has just failed
+            if is_unanswered(failure):
+                SILENT.trip(self._place)
             warn(f"the run could not be tagged: {describe(failure)}")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from trueup.redact import without_credentials
 from trueup_ui.read.run_cache import Snapshot
 from trueup_ui.read.store import Store, StoredExperiment
 from trueup_ui.web.rendering import Links, Templates
@@ -75,7 +76,7 @@ class Pages:
     def failure(self, request: Request, failure: Exception, status: HTTPStatus) -> Response:
         """Return what went wrong, without the frame: the store may be what failed."""
         text = getattr(failure, "message", "") or getattr(failure, "detail", "") or str(failure)
-        content = {"status": status, "text": text}
+        content = {"status": status, "text": without_credentials(text)}
         page = self._templates.render("failure.html", self.links(request), content)
         asks = {"WWW-Authenticate": 'Basic realm="mlflow"'} if status == 401 else None
         return HTMLResponse(page, status, headers=asks)

@@ -74,6 +74,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         The labels; columns of ``X`` and of ``predict_proba`` are in this order.
     n_features_in_ : int
         Number of columns of ``X``.
+
+    Examples
+    --------
+    >>> from trueup.calibrators import Calibrator, PlattCalibrator
+    >>> issubclass(PlattCalibrator, Calibrator)
+    True
     """
 
     state_names: ClassVar[tuple[str, ...]]

@@ -30,6 +30,17 @@ class CalibratorScore:
     note : str
         What the numbers alone don't say: that the later rows contradict the guard, or that another
         calibrator predicts the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.calibrators import compare_calibrators
+    >>> rng = np.random.default_rng(0)
+    >>> p, site = rng.uniform(0.1, 0.6, 2_000), rng.choice(["news", "shop"], 2_000)
+    >>> click = rng.random(2_000) < p
+    >>> table = compare_calibrators(click, p, {"site": site}, field="site", shuffle=True)
+    >>> 0.4 < table.scores[0].log_loss < 0.7
+    True
     """
 
     name: str
@@ -62,6 +73,17 @@ class CalibratorTable:
         Rows that fitted and rows that were scored.
     by_chance : bool
         Whether the scored rows were drawn at random, and are not the later ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.calibrators import compare_calibrators
+    >>> rng = np.random.default_rng(0)
+    >>> p, site = rng.uniform(0.1, 0.6, 2_000), rng.choice(["news", "shop"], 2_000)
+    >>> click = rng.random(2_000) < p
+    >>> table = compare_calibrators(click, p, {"site": site}, field="site", shuffle=True)
+    >>> [score.name for score in table.scores][:3]
+    ['base', 'shift', 'temperature']
     """
 
     scores: tuple[CalibratorScore, ...]

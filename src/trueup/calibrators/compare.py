@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
+from trueup.arguments import is_fraction
 from trueup.calibrators.base import Calibrator, FieldArrays
 from trueup.calibrators.calibrator_table import CalibratorScore, CalibratorTable
 from trueup.calibrators.field_offset import FieldOffsetCalibrator
@@ -117,6 +118,17 @@ def compare_calibrators(
         If an input has the wrong shape or range.
     UndefinedMetricError
         If the development or the test rows lack a class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.calibrators import compare_calibrators
+    >>> rng = np.random.default_rng(0)
+    >>> p, site = rng.uniform(0.1, 0.6, 2_000), rng.choice(["news", "shop"], 2_000)
+    >>> click = rng.random(2_000) < p
+    >>> table = compare_calibrators(click, p, {"site": site}, field="site", shuffle=True)
+    >>> table.scores[0].name
+    'base'
     """
     y, p = np.asarray(y_true, dtype=np.float64), check_probabilities(y_proba)
     _check_labels(y, p)
@@ -250,7 +262,7 @@ def _split(
     dev_fraction: float,
     random_state: int,
 ) -> tuple[IndexArray, IndexArray]:
-    if not 0.0 < dev_fraction < 1.0:
+    if not is_fraction(dev_fraction):
         raise InvalidInputError(
             f"dev_fraction must be in (0, 1); got {dev_fraction!r}. Use for example 0.5."
         )

@@ -60,6 +60,16 @@ class GuardDecision:
         What each origin said, the oldest first; a single one for random halves.
     window : float
         Share of the rows, the newest, that the calibrator in use was fitted on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.calibrators import Guarded, ShiftCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.uniform(0.1, 0.6, 2_000)
+    >>> click = rng.random(2_000) < p / 2
+    >>> Guarded(ShiftCalibrator()).fit(p, click).decision_.kept
+    True
     """
 
     kept: bool

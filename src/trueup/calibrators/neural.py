@@ -70,6 +70,17 @@ class NeuralCalibrator(Calibrator):
     ----------
     Pan et al. (2020), Field-aware Calibration, Section 4.2. Deviations: the start, increments that
     are positive by construction in place of the soft penalty, the offsets, early stopping.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.calibrators import NeuralCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> p, site = rng.uniform(0.1, 0.6, 500), rng.choice(["news", "shop"], 500)
+    >>> click = rng.random(500) < p
+    >>> calibrator = NeuralCalibrator(fields="site", epochs=1).fit(p, click, fields={"site": site})
+    >>> calibrator.predict_proba(p[:3], fields={"site": site[:3]}).shape
+    (3, 2)
     """
 
     state_names = ("levels_", "network_", "eta_", "offsets_", "epoch_")

@@ -113,7 +113,13 @@ def check_weight(sample_weight: Any, n: int) -> FloatArray:
     """
     if sample_weight is None:
         return np.ones(n)
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError):
+        raise InvalidInputError(
+            f"sample_weight must be numbers; got {type(sample_weight).__name__} of other values. "
+            "Convert them to floats."
+        ) from None
     if weight.ndim == 0:
         weight = np.full(n, float(weight))
     if weight.shape != (n,):
@@ -127,6 +133,11 @@ def check_weight(sample_weight: Any, n: int) -> FloatArray:
             f"sample_weight must be finite and >= 0; got {weight[row]} at index {row}. "
             "Correct the weight or leave out the row."
         )
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weight.sum()):
+            raise InvalidInputError(
+                "sample_weight must add up to a finite number; got infinity. Rescale the weights."
+            )
     if not weight.any():
         raise InvalidInputError(
             "sample_weight must hold a positive weight; got zeros only. Leave the weights out."

@@ -40,6 +40,16 @@ def save_calibrator(calibrator: Calibrator, folder: Path) -> None:
     ------
     InvalidInputError
         If the state is none that :func:`load_calibrator` takes, for example of a class of your own.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from trueup.calibrators import ShiftCalibrator, load_calibrator, save_calibrator
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> save_calibrator(ShiftCalibrator().fit([0.3, 0.6], [0, 1]), folder)
+    >>> load_calibrator(folder)
+    ShiftCalibrator()
     """
     arrays: Arrays = {}
     packed = _pack(calibrator, arrays)
@@ -72,7 +82,20 @@ def load_calibrator(path: str | Path) -> Calibrator:
         If the folder holds no calibrator, or one of a newer format.
     CorruptFileError
         If a file is damaged, cut off or forged; it is an InvalidInputError.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from trueup.calibrators import ShiftCalibrator, load_calibrator
+    >>> folder = tempfile.mkdtemp()
+    >>> ShiftCalibrator().fit([0.3, 0.6], [0, 1]).save(folder)
+    >>> load_calibrator(folder)
+    ShiftCalibrator()
     """
+    if not isinstance(path, str | Path):
+        raise InvalidInputError(
+            f"path must be the path of a folder; got {type(path).__name__}. Pass text or a Path."
+        )
     folder = Path(path)
     if not (folder / _DOCUMENT).is_file():
         raise InvalidInputError(

@@ -85,6 +85,8 @@ def _lower_root(value: float, m: int, n: int, z: float) -> float:
     def score(theta: float) -> float:
         return (value - theta) ** 2 - z**2 * _variance(theta, m, n)
 
+    if score(math.nextafter(value, 0.0)) >= 0.0:  # the interval is narrower than float64
+        return value
     return float(brentq(score, 0.0, math.nextafter(value, 0.0), xtol=1e-14))
 
 

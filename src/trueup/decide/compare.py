@@ -12,6 +12,7 @@ from trueup.decide.proportion import Proportion
 from trueup.decide.row_bootstrap import RowLosses, row_interval
 from trueup.decide.sequential import confidence_radius, prefix_moments
 from trueup.decide.verdict import Comparison, Verdict
+from trueup.errors import InvalidInputError
 from trueup.losses.scaling import exponent_of, scaled_by
 
 
@@ -81,6 +82,10 @@ def compare(
     """
     check_min_effect(min_effect)
     check_level("confidence_level", confidence_level)
+    if not isinstance(greater_is_better, bool | np.bool_):
+        raise InvalidInputError(
+            f"greater_is_better must be True or False; got {greater_is_better!r}. Choose one."
+        )
     arms = pair_up(candidate, baseline, paired=paired, allow_failed=allow_failed)
     exponent = exponent_of(arms.differences)  # not 0 where float64 can't hold their squares
     differences = scaled_by(arms.differences, exponent)

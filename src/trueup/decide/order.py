@@ -24,6 +24,13 @@ def order_note(vanilla: Comparison, calibrated: Comparison) -> str:
     The bias cost of a run is vanilla - calibrated, hence the difference of the bias costs is the
     difference of the differences. Where it turns the order, the pipelines differ in their mean
     calibration, which the calibrated metric takes out on purpose.
+
+    Examples
+    --------
+    >>> from trueup.comparison import compare, order_note
+    >>> vanilla = compare({0: 0.41, 1: 0.42}, {0: 0.44, 1: 0.45})
+    >>> order_note(vanilla, vanilla)
+    ''
     """
     if vanilla.difference * calibrated.difference >= 0.0:
         return ""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from trueup.arguments import is_one_of
 from trueup.decide.checks import FloatArray
 from trueup.errors import InvalidInputError
 
@@ -110,7 +111,7 @@ def _values(arm: Mapping[Seed, float]) -> FloatArray:
 
 
 def _check_paired(paired: Paired) -> None:
-    if paired not in (True, False, "auto"):
+    if not (isinstance(paired, bool | np.bool_) or is_one_of(paired, ("auto",))):
         raise InvalidInputError(
             f'paired must be True, False or "auto"; got {paired!r}. The default is "auto".'
         )

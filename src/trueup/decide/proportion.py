@@ -19,6 +19,12 @@ class Proportion:
         Number of pairs that ``value`` is a mean of; pairs that share a model are not independent.
     confidence_level : float
         Nominal coverage of the interval for a fixed number of seeds.
+
+    Examples
+    --------
+    >>> from trueup.comparison import paired_win_rate
+    >>> paired_win_rate([0.41, 0.42, 0.40], [0.44, 0.45, 0.42]).value
+    1.0
     """
 
     value: float

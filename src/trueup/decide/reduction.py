@@ -32,6 +32,12 @@ class Reduction:
         True with fewer than 30 runs.
     confidence_level : float
         Nominal coverage of the interval.
+
+    Examples
+    --------
+    >>> from trueup.comparison import variance_reduction
+    >>> round(variance_reduction([0.40, 0.44, 0.42], [0.41, 0.43, 0.42]).value, 2)
+    0.5
     """
 
     value: float

@@ -32,6 +32,16 @@ class RowInterval:
         Part of the standard error that comes from the rows alone, with the seeds fixed.
     n_rows : int
         Number of validation rows.
+
+    Examples
+    --------
+    >>> from trueup.comparison import compare
+    >>> losses = {seed: [0.4, 0.5, 0.6, 0.5] for seed in range(3)}
+    >>> lower = {seed: [0.3, 0.4, 0.6, 0.4] for seed in range(3)}
+    >>> means = {seed: 0.5 for seed in range(3)}, {seed: 0.425 for seed in range(3)}
+    >>> found = compare(means[1], means[0], rows=(lower, losses))
+    >>> round(found.rows.difference, 3)
+    -0.075
     """
 
     difference: float

@@ -41,6 +41,13 @@ class SeedsNeeded:
         Pairs of the pilot.
     power : float
         The wanted probability of a verdict.
+
+    Examples
+    --------
+    >>> from trueup.comparison import required_seeds
+    >>> needed = required_seeds([0.41, 0.42, 0.40, 0.41], [0.44, 0.45, 0.42, 0.44])
+    >>> needed.low <= needed.n <= needed.high
+    True
     """
 
     n: float

@@ -11,19 +11,23 @@ import numpy as np
 
 from trueup._kernels import UInt64Array
 from trueup.errors import InexactSummaryError, InvalidInputError
+from trueup.evaluation.effective_rows import say_if_few
+from trueup.evaluation.thin_periods import join_thin_periods
 from trueup.fields.calibration import FieldCalibration
 from trueup.fields.columns import read_binary_rows
 from trueup.fields.measure import calibration_of_rows
 from trueup.losses import Loss
 from trueup.losses.scaling import scaled
 from trueup.read.columns import check_threads
+from trueup.read.frames import columns_of
 from trueup.read.inputs import read_rows, require_fields
+from trueup.read.order import by_position
 from trueup.read.row_hash import rows_fingerprint, timed_ids
 from trueup.read.rows import Rows
 from trueup.read.times import read_times
 from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
-from trueup.splits import CrossFit, Split, kernel_rule
+from trueup.splits import CrossFit, Rolling, Split, kernel_rule
 from trueup.summaries import LossSummary, summary_type
 
 _DEFAULT_SPLIT = CrossFit()
@@ -54,8 +58,10 @@ def evaluate(
         k > 2 columns; targets; counts.
     y_pred : array-like of shape (n,), (n, 2) or (n, k)
         Probabilities in [0, 1], predicted targets, or positive rates.
-    loss : {"log_loss", "brier_score", "mean_squared_error", "poisson_deviance"} or Loss
-        What is scored; "log_loss" of k > 2 columns is the softmax log loss.
+    loss : str or Loss, default "log_loss"
+        "log_loss" or "brier_score", each with a form for k > 2 columns, "mean_squared_error",
+        "poisson_deviance", "gamma_deviance" or "tweedie_deviance" (power 1.5; for another one pass
+        ``trueup.losses.TweedieDeviance(power)``).
     y_logit : array-like of shape (n,) or (n, k)
         Log-odds or logits, in place of ``y_pred``.
     split : Split, default CrossFit(5)
@@ -111,22 +117,26 @@ def evaluate(
             "Pass CrossFit(), HoldOut(), Rolling(period) or InSample()."
         )
     check_threads(threads)
-    columns = {
-        "y_true": y_true,
-        "y_pred": y_pred,
-        "y_logit": y_logit,
-        "labels": labels,
-        "sample_weight": sample_weight,
-    }
-    summary = _summary_for(loss, split, y_true, y_pred if y_logit is None else y_logit, times)
+    given = {"y_true": y_true, "y_pred": y_pred, "y_logit": y_logit}
+    given |= {"sample_weight": sample_weight, "row_id": row_id}
+    fields = None if fields is None else columns_of(fields)
+    others = dict(fields) if isinstance(fields, Mapping) else {}
+    others |= {} if times is None else {"times": times}
+    given = by_position(given, labels=labels, others=others)
+    row_id = given.pop("row_id")
+    columns = {**given, "labels": labels}
+    prediction = given["y_pred"] if y_logit is None else given["y_logit"]
+    summary = _summary_for(loss, split, given["y_true"], prediction, times)
     if summary is not None:
         if times is not None:
-            read_times(times, len(y_true))
+            read_times(times, len(given["y_true"]))
         summary.update(**columns, row_id=row_id, threads=threads)
+        say_if_few(given["sample_weight"], len(given["y_true"]))
         with suppress(InexactSummaryError):  # the rows themselves are at hand
             evaluation = summary.compute()
             return replace(evaluation, fields=_measured(fields, summary.loss, columns))
     rows = read_rows(**columns, loss=loss, row_id=row_id, times=times)
+    say_if_few(rows.weight, len(rows.y_true))
     return score(
         _sample(rows, split),
         split,
@@ -167,6 +177,12 @@ def calibrated_brier_score(
         As in :func:`evaluate`.
     **options
         Every other keyword of :func:`evaluate` but ``loss``.
+
+    Examples
+    --------
+    >>> from trueup import InSample, calibrated_brier_score
+    >>> round(calibrated_brier_score([0, 1, 0, 1], [0.6, 0.8, 0.5, 0.7], split=InSample()), 4)
+    0.1546
     """
     return evaluate(y_true, y_proba, y_logit=y_logit, loss="brier_score", **options).calibrated
 
@@ -180,6 +196,12 @@ def calibrated_mean_squared_error(y_true: Any, y_pred: Any, **options: Any) -> f
         Targets and predictions.
     **options
         Every other keyword of :func:`evaluate` but ``loss``.
+
+    Examples
+    --------
+    >>> from trueup import InSample, calibrated_mean_squared_error
+    >>> calibrated_mean_squared_error([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], split=InSample())
+    0.0
     """
     return evaluate(y_true, y_pred, loss="mean_squared_error", **options).calibrated
 
@@ -193,6 +215,12 @@ def calibrated_poisson_deviance(y_true: Any, y_pred: Any, **options: Any) -> flo
         Counts and positive predicted rates.
     **options
         Every other keyword of :func:`evaluate` but ``loss``.
+
+    Examples
+    --------
+    >>> from trueup import InSample, calibrated_poisson_deviance
+    >>> round(calibrated_poisson_deviance([1, 2, 3], [2.0, 4.0, 6.0], split=InSample()), 6)
+    0.0
     """
     return evaluate(y_true, y_pred, loss="poisson_deviance", **options).calibrated
 
@@ -201,17 +229,21 @@ def _summary_for(
     loss: str | Loss, split: Split, y_true: Any, prediction: Any, times: Any
 ) -> LossSummary | None:
     """Return an empty summary where it gives the numbers of the rows at less cost, or None."""
-    kind = summary_type(loss)
-    if kind is None or not kind.is_as_good_as_rows or split.n_groups is None:
+    if split.n_groups is None or not _is_long(y_true, split.n_groups):
         return None
+    kind = summary_type(loss)
     by_id = times is None or kernel_rule(split) is not None  # summaries know no times
-    suits = by_id and _is_long(y_true, split.n_groups) and _is_one_column(prediction)
-    return kind(split) if suits else None
+    if kind is None or not (kind.is_as_good_as_rows and by_id and _is_one_column(prediction)):
+        return None
+    return kind(split)
 
 
 def _is_long(y_true: Any, n_groups: int) -> bool:
     """Tell whether a summary costs less than passes over all rows; memory is bounded by it too."""
-    return hasattr(y_true, "__len__") and len(y_true) > max(_LONG, _LONG_GROUP * n_groups)
+    try:
+        return len(y_true) > max(_LONG, _LONG_GROUP * n_groups)
+    except TypeError:  # no column, which others say better
+        return False
 
 
 def _identities(rows: Rows, split: Split) -> UInt64Array:
@@ -229,6 +261,8 @@ def _is_one_column(predictions: Any) -> bool:
 
 def _sample(rows: Rows, split: Split) -> Sample:
     groups = split.groups(rows.row_id, rows.times)
+    if isinstance(split, Rolling):
+        groups = join_thin_periods(rows, groups)
     n_groups = split.n_groups or int(groups.max()) + 1
     weight = None if rows.weight is None else scaled(rows.weight)
     return Sample(

@@ -88,6 +88,17 @@ def evaluate_files(
         the message names the file and the rows.
     ImportError
         If pyarrow is not installed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> from trueup import evaluate_files
+    >>> file = Path(tempfile.mkdtemp()) / "val.csv"
+    >>> pd.DataFrame({"click": [0, 1] * 50, "p": [0.3, 0.6] * 50}).to_csv(file, index=False)
+    >>> evaluate_files(file, y_true="click", y_proba="p").n
+    100
     """
     columns = _Columns(y_true, y_proba, y_logit, row_id, sample_weight, tuple(fields))
     files = resolve(paths)

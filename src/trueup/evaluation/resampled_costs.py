@@ -42,7 +42,17 @@ def mean_of(rows: Rows) -> FloatArray:
     """Return the predicted mean of the label of each row."""
     if rows.loss.task == "binary":
         return expit(rows.margin)
-    return np.exp(rows.margin) if rows.loss.task == "counts" else rows.margin
+    return rows.margin if rows.loss.task == "regression" else np.exp(rows.margin)
+
+
+def residuals_of(rows: Rows) -> FloatArray:
+    """Return what a bias term of 0 makes zero in the mean: label minus prediction.
+
+    A Tweedie or gamma deviance weighs it by ``mu^(1 - power)``.
+    """
+    residual = rows.y_true - mean_of(rows)
+    power = getattr(rows.loss, "power", None)
+    return residual if power is None else residual * np.exp((1.0 - power) * rows.margin)
 
 
 def _drawn_rows(

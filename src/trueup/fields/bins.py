@@ -7,11 +7,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.arguments import is_one_of, whole_number
 from trueup.errors import InvalidInputError
 from trueup.fields.columns import read_binary_rows, sums_by_bin, sums_over
 from trueup.losses import FloatArray
 
 _BLOCK = 16_384
+
+
+_MOST_BINS = 1_000_000
 
 
 def expected_calibration_error(
@@ -38,12 +42,17 @@ def expected_calibration_error(
     References
     ----------
     "Field-aware calibration", Eq. 4.
+
+    Examples
+    --------
+    >>> from trueup import expected_calibration_error
+    >>> round(expected_calibration_error([0, 0, 1, 1], [0.2, 0.2, 0.7, 0.7], n_bins=2), 3)
+    0.25
     """
-    if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer) or n_bins < 1:
-        raise InvalidInputError(
-            f"n_bins must be an integer of at least 1; got {n_bins!r}. 15 is usual."
-        )
-    if strategy not in ("uniform", "quantile"):
+    whole_number("n_bins", n_bins, 1, "15 is usual.")
+    if n_bins > _MOST_BINS:
+        raise InvalidInputError(f"n_bins must be at most {_MOST_BINS}; got {n_bins}. 15 is usual.")
+    if not is_one_of(strategy, ("uniform", "quantile")):
         raise InvalidInputError(
             f'strategy must be "uniform" or "quantile"; got {strategy!r}. Choose one of the two.'
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from trueup.losses.elementary import expit
 from trueup.losses.scaling import scaled
 from trueup.read.columns import as_array, read_weight
 from trueup.read.labels import read_binary_labels
+from trueup.read.order import by_position
 from trueup.read.predictions import check_logit, read_probabilities
 
 
@@ -40,6 +41,7 @@ def read_binary_rows(
     *,
     y_logit: Any = None,
     labels: Sequence[Any] | None = None,
+    others: Mapping[str, Any] | None = None,
 ) -> BinaryRows:
     """Return columns of equal length, of at least one row.
 
@@ -47,7 +49,12 @@ def read_binary_rows(
     ----------
     y_true, y_pred, sample_weight, y_logit, labels : Any
         The raw columns, as for :func:`trueup.evaluate`.
+    others : mapping of str to array-like, optional
+        Further columns, whose rows must be in the same order.
     """
+    given = {"y_true": y_true, "y_proba": y_pred, "y_logit": y_logit}
+    given = by_position(given | {"sample_weight": sample_weight}, labels=labels, others=others)
+    y_true, y_pred, y_logit, sample_weight = given.values()
     label = read_binary_labels(y_true, labels)
     if len(label) == 0:
         raise UnscorableInputError(

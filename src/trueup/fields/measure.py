@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from trueup.errors import UndefinedMetricError
+from trueup.arguments import LARGEST_FLOAT, is_real
+from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.fields.calibration import FieldCalibration, calibration_of
 from trueup.fields.cells import group_rows
 from trueup.fields.columns import (
@@ -69,7 +70,7 @@ def field_calibration(
     (0.05, 0.0153, np.str_('b'))
     """
     check_epsilon(epsilon)
-    rows = read_binary_rows(y_true, y_proba, sample_weight)
+    rows = read_binary_rows(y_true, y_proba, sample_weight, others={"field": field})
     return calibration_of_rows(
         rows, field, name, epsilon=epsilon, n_quantiles=n_quantiles, random_state=random_state
     )
@@ -138,9 +139,15 @@ def field_calibration_error(
     0.125
     """
     check_epsilon(epsilon)
+    if not (is_real(min_count) and min_count <= LARGEST_FLOAT):
+        raise InvalidInputError(
+            f"min_count must be a number of rows; got {min_count!r}. 0 takes every level."
+        )
+    if not isinstance(relative, bool | np.bool_):
+        raise InvalidInputError(f"relative must be True or False; got {relative!r}. Choose one.")
     table = sums_by_code(y_true, y_proba, field, sample_weight)
     if table is None:
-        rows = read_binary_rows(y_true, y_proba, sample_weight)
+        rows = read_binary_rows(y_true, y_proba, sample_weight, others={"field": field})
         levels = read_levels(field, "field", n_quantiles)
         require_rows(len(rows.y_true), "field", len(levels.codes))
         sums = sums_over(levels.codes, rows, len(levels.names))

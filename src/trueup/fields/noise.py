@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trueup.arguments import is_real
 from trueup.errors import InvalidInputError
 from trueup.fields.cells import Cells
 from trueup.fields.drawn_labels import Draws, Plan, draw_levels, draw_rows
@@ -144,7 +145,7 @@ def _central(values: FloatArray) -> tuple[float, float]:
 
 def check_epsilon(epsilon: float) -> None:
     """Refuse an epsilon of the Field-RCE that is not positive, or leaves no finite error."""
-    if not epsilon > 0.0:
+    if not (is_real(epsilon) and epsilon > 0.0):
         raise InvalidInputError(
             f"epsilon must be positive; got {epsilon!r}. The paper's setting is 0.01."
         )

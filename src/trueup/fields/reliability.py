@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from trueup.arguments import is_fraction
 from trueup.errors import InvalidInputError
 from trueup.losses import FloatArray
 from trueup.losses.scaling import scaled
@@ -123,7 +124,7 @@ def _check_options(n_bins: int, strategy: str, confidence_level: float) -> None:
         raise InvalidInputError(
             f'strategy must be "uniform" or "quantile"; got {strategy!r}. Choose one of the two.'
         )
-    if not 0.0 < confidence_level < 1.0:
+    if not is_fraction(confidence_level):
         raise InvalidInputError(
             f"confidence_level must be in (0, 1); got {confidence_level!r}. 0.95 is usual."
         )

@@ -38,6 +38,14 @@ class FieldCells:
         Interval of ``difference``: Clopper-Pearson, at the level 1 - 0.05 R / k for R
         discoveries among k cells, so that it holds for cells that were selected for being off. With
         weights, of Kish's effective number of rows.
+
+    Examples
+    --------
+    >>> from trueup import field_calibration
+    >>> sites = ["news"] * 50 + ["shop"] * 50
+    >>> cells = field_calibration([0, 1] * 50, [0.5] * 50 + [0.7] * 50, sites).cells
+    >>> cells.level.tolist(), cells.n.tolist(), cells.difference.round(2).tolist()
+    (['shop', 'news'], [50, 50], [-0.2, 0.0])
     """
 
     level: NDArray[np.str_]

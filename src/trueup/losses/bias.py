@@ -65,6 +65,13 @@ def solve_logit_shift(
     leaves the bracket is replaced by bisection; the ends of the bracket that no step has set are
     taken from the logits when they are needed. Where more than half of the labels are
     positive the mirrored problem is solved, so that no digit is lost in ``1 - mean``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import solve_logit_shift
+    >>> round(float(solve_logit_shift(np.array([1.0, 3.0]), np.array([0.0, 1.0])).value), 6)
+    2.0
     """
     base_rate = _mean(y_true, weight)
     if base_rate <= 0.5:
@@ -159,6 +166,14 @@ def solve_softmax_shift(
     Newton runs on the logarithms of the shares, nearly linear in the bias of a rare class. Where
     the logits are so confident that it stalls, the problem is solved at a high temperature first,
     which is then lowered by halves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import solve_softmax_shift
+    >>> logits = np.log([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2], [0.5, 0.3, 0.2]])
+    >>> solve_softmax_shift(logits, np.array([0, 1, 2])).round(3).tolist()
+    [0.476, -0.035, -0.441]
     """
     n_classes = log_proba.shape[1]
     weight = np.ones(len(y_true)) if weight is None else weight

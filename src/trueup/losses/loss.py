@@ -14,12 +14,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup.errors import UndefinedMetricError
 from trueup.losses.bias import solve_logit_shift, solve_softmax_shift
 from trueup.losses.elementary import entropy, expit, logsumexp
 
 FloatArray = NDArray[np.float64]
-Task = Literal["binary", "multiclass", "regression", "counts"]
+Task = Literal["binary", "multiclass", "regression", "counts", "positive"]
 
 EPS = float(np.finfo(np.float64).eps)
 """Probabilities are clipped to [EPS, 1 - EPS] inside a logarithm, as scikit-learn does."""
@@ -33,9 +33,16 @@ class Loss(ABC):
     name : str
         Key of the loss, in the words of scikit-learn.
     task : str
-        Which predictions the loss takes: "binary", "multiclass", "regression" or "counts".
+        What the loss takes: "binary", "multiclass", "regression", "counts" (targets from 0 on and
+        positive predictions) or "positive" (positive targets and predictions).
     minimised_by_bias : bool
         Whether the bias term is the one with the lowest mean loss.
+
+    Examples
+    --------
+    >>> from trueup.losses import LOSSES
+    >>> sorted(LOSSES)[:3]
+    ['brier_score', 'gamma_deviance', 'log_loss']
     """
 
     name: ClassVar[str]
@@ -82,7 +89,17 @@ class _LogitShifted(Loss):
 
 
 class LogLoss(_LogitShifted):
-    """Negative log-likelihood of a 0/1 label, in nats (Section 3, Calibrated Log Loss)."""
+    """Negative log-likelihood of a 0/1 label, in nats (Section 3, Calibrated Log Loss).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import LogLoss
+    >>> loss = LogLoss()
+    >>> margin = loss.link(np.array([0.5, 0.5]))
+    >>> loss.values(np.array([0.0, 1.0]), margin).round(4).tolist()
+    [0.6931, 0.6931]
+    """
 
     name = "log_loss"
 
@@ -97,6 +114,15 @@ class BrierScore(_LogitShifted):
     The shift that minimises the Brier score itself is not a convex problem and can have two
     minima; the log loss's shift makes the mean prediction equal the base rate, which is what
     calibration in the mean asks for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import BrierScore
+    >>> loss = BrierScore()
+    >>> margin = loss.link(np.array([0.5, 0.5]))
+    >>> loss.values(np.array([0.0, 1.0]), margin).round(4).tolist()
+    [0.25, 0.25]
     """
 
     name = "brier_score"
@@ -107,7 +133,17 @@ class BrierScore(_LogitShifted):
 
 
 class SoftmaxLogLoss(Loss):
-    """Negative log-likelihood of a class index, in nats; one bias per class with mean zero."""
+    """Negative log-likelihood of a class index, in nats; one bias per class with mean zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import SoftmaxLogLoss
+    >>> loss = SoftmaxLogLoss()
+    >>> margin = loss.link(np.array([[0.5, 0.25, 0.25]]))
+    >>> loss.values(np.array([0.0]), margin).round(4).tolist()
+    [0.6931]
+    """
 
     name = "log_loss"
     task = "multiclass"
@@ -129,7 +165,17 @@ class SoftmaxLogLoss(Loss):
 
 
 class SquaredError(Loss):
-    """Squared error, in squared units of the target (Section 3, Calibrated Quadratic Loss)."""
+    """Squared error, in squared units of the target (Section 3, Calibrated Quadratic Loss).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import SquaredError
+    >>> loss = SquaredError()
+    >>> margin = loss.link(np.array([1.5, 2.0]))
+    >>> loss.values(np.array([1.0, 2.0]), margin).round(4).tolist()
+    [0.25, 0.0]
+    """
 
     name = "mean_squared_error"
     task = "regression"
@@ -150,7 +196,17 @@ class SquaredError(Loss):
 
 
 class PoissonDeviance(Loss):
-    """Unit Poisson deviance ``2 (y log(y / mu) - y + mu)``; the bias is added to ``log mu``."""
+    """Unit Poisson deviance ``2 (y log(y / mu) - y + mu)``; the bias is added to ``log mu``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import PoissonDeviance
+    >>> loss = PoissonDeviance()
+    >>> margin = loss.link(np.array([1.0, 2.0]))
+    >>> loss.values(np.array([1.0, 2.0]), margin).round(4).tolist()
+    [0.0, 0.0]
+    """
 
     name = "poisson_deviance"
     task = "counts"
@@ -174,26 +230,3 @@ class PoissonDeviance(Loss):
 
     def correct(self, margin: FloatArray, bias: FloatArray) -> FloatArray:
         return np.asarray(margin + bias)
-
-
-LOSSES: dict[str, Loss] = {
-    loss.name: loss for loss in (LogLoss(), SquaredError(), BrierScore(), PoissonDeviance())
-}
-"""The losses that ``evaluate`` knows by name; ``log_loss`` of k > 2 columns is the softmax one."""
-
-
-def get_loss(loss: str | Loss) -> Loss:
-    """Return the loss of that name, or the loss itself.
-
-    Raises
-    ------
-    InvalidInputError
-        If no loss has the name.
-    """
-    if isinstance(loss, Loss):
-        return loss
-    if not isinstance(loss, str) or loss not in LOSSES:
-        raise InvalidInputError(
-            f"loss must be one of {sorted(LOSSES)} or a Loss; got {loss!r}. Check the spelling."
-        )
-    return LOSSES[loss]

@@ -1,4 +1,4 @@
-"""The Brier score of more than two classes, which scikit-learn computes and the core does not."""
+"""The Brier score of more than two classes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.losses import FloatArray, Loss, SoftmaxLogLoss
 from trueup.losses.elementary import softmax
+from trueup.losses.loss import FloatArray, Loss, SoftmaxLogLoss
 
 
 class SoftmaxBrierScore(SoftmaxLogLoss):
@@ -16,9 +16,18 @@ class SoftmaxBrierScore(SoftmaxLogLoss):
 
     It is corrected by the shift of the softmax log loss, as the Brier score of two classes is by
     that of the log loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import SoftmaxBrierScore
+    >>> margin = np.log([[0.5, 0.25, 0.25]])
+    >>> SoftmaxBrierScore().values(np.array([0.0]), margin).round(4).tolist()
+    [0.375]
     """
 
     name = "brier_score"
+    minimised_by_bias = False
 
     def values(self, y_true: FloatArray, margin: FloatArray) -> FloatArray:
         probability = softmax(margin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Number
 from typing import Any
 
@@ -12,6 +13,9 @@ from trueup.errors import InvalidInputError
 from trueup.losses import FloatArray
 from trueup.read.missing import refuse_missing
 from trueup.read.shown import shown
+
+_LONG = 1_000
+"""Letters from which one text would cost as much in each row of numpy's own kind of text."""
 
 
 def column(values: Any, name: str, *, may_miss: bool = False) -> NDArray[Any]:
@@ -45,7 +49,7 @@ def as_array(values: Any, name: str, *, may_miss: bool = False) -> NDArray[Any]:
             f"{name} must not hold masked values; got some. Drop or fill the rows."
         )
     try:
-        array = np.asarray(values)
+        array = _of_list(values) if isinstance(values, list | tuple) else np.asarray(values)
     except ValueError as error:
         raise InvalidInputError(
             f"{name} must have rows of equal length; got a ragged list ({error}). Pass an array."
@@ -53,6 +57,16 @@ def as_array(values: Any, name: str, *, may_miss: bool = False) -> NDArray[Any]:
     if not may_miss and array.ndim:
         refuse_missing(values, array, name)
     return array
+
+
+def _of_list(values: Sequence[Any]) -> NDArray[Any]:
+    """Return a list as an array; as objects where numpy's own text would change or swell it."""
+    if len(values) and isinstance(values[0], str):
+        if any(not isinstance(v, str) or len(v) > _LONG or v[-1:] == "\0" for v in values):
+            return np.array(values, dtype=object)
+        return np.asarray(values)
+    array = np.asarray(values)  # a number among text would become text
+    return np.array(values, dtype=object) if array.dtype.kind == "U" else array
 
 
 def floats(
@@ -74,7 +88,10 @@ def floats(
 def plain_numbers(array: NDArray[Any]) -> NDArray[Any]:
     """Turn a column of objects into floats if all are Decimal, Fraction, Python numbers, bools."""
     plain = array.dtype.kind == "O" and all(isinstance(v, Number | np.bool_) for v in array.flat)
-    return array.astype(np.float64) if plain else array
+    try:
+        return array.astype(np.float64) if plain else array
+    except (OverflowError, TypeError, ValueError):  # as of 10**400: the caller names the column
+        return array
 
 
 def _all_finite(values: FloatArray) -> bool:

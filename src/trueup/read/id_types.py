@@ -47,10 +47,10 @@ class IdTypes:
         if texts and self._expected == "integer":
             raise InvalidInputError(
                 f"row_id must be integers, as id_type says; got text in {texts[0]}. "
-                'Pass id_type="text" if it is meant.'
+                "Pass text as id_type if it is meant."
             )
         if integers and texts and self._expected is None:
             raise InvalidInputError(
                 f"files must agree about the type of row_id; got integers in {integers[0]} and "
-                f'text in {texts[0]}. Pass id_type="text" (--id-type text) if all of it is text.'
+                f"text in {texts[0]}. Pass text as id_type if it is meant."
             )

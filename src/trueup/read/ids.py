@@ -42,7 +42,7 @@ def read_ids(row_id: Any, n: int, first_row: int = 0) -> UInt64Array:
     """
     if row_id is None:
         return np.arange(first_row, first_row + n, dtype=np.uint64)
-    ids = _array_of_ids(row_id)
+    ids = id_column(row_id)
     if ids.shape != (n,):
         raise InvalidInputError(
             f"row_id must have shape ({n},); got {ids.shape}. Give one id for each row."
@@ -74,7 +74,7 @@ def id_texts(values: Any, name: str = "row_id") -> NDArray[np.object_]:
     >>> id_texts([7, 8]).tolist(), id_texts(["7", "07"]).tolist()
     (['7', '8'], ['7', '07'])
     """
-    return np.array([str(value) for value in _array_of_ids(values, name).tolist()], dtype=object)
+    return np.array([str(value) for value in id_column(values, name).tolist()], dtype=object)
 
 
 def ids_of_texts(texts: Iterable[str]) -> UInt64Array:
@@ -105,10 +105,14 @@ def _id_of(text: str, index: int) -> int:
         ) from None
 
 
-def _array_of_ids(values: Any, name: str = "row_id") -> NDArray[Any]:
-    """Return integers as an array of integers, and text as one of objects."""
-    if isinstance(values, list | tuple) and _are_texts(values):
-        values = np.array(values, dtype=object)  # numpy's own strings lose a NUL at their end
+def id_column(values: Any, name: str = "row_id") -> NDArray[Any]:
+    """Return integers as an array of integers, and text as one of objects.
+
+    Raises
+    ------
+    InvalidInputError
+        If the ids are neither integers of 64 bits nor strings, or miss somewhere.
+    """
     ids = column(values, name)
     if ids.dtype.kind in "iu":
         return ids

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from trueup.errors import InvalidInputError, UnscorableInputError
-from trueup.losses import Loss, SoftmaxLogLoss, get_loss
+from trueup.losses import Loss, for_columns, get_loss
 from trueup.read.columns import column, read_weight
 from trueup.read.ids import read_ids
 from trueup.read.labels import read_labels
@@ -46,10 +46,8 @@ def read_rows(
     UnscorableInputError
         For no rows at all, and for predictions that are not finite; it is an InvalidInputError too.
     """
-    chosen = get_loss(loss)
     prediction = read_prediction(y_pred, y_logit)
-    if prediction.ndim == 2 and prediction.shape[1] >= 3 and chosen.name == "log_loss":
-        chosen = SoftmaxLogLoss()
+    chosen = for_columns(get_loss(loss), n_columns(prediction))
     raw_labels = column(y_true, "y_true")
     n = len(raw_labels)
     if n == 0:

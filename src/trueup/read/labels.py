@@ -22,6 +22,10 @@ def read_labels(
     raw: NDArray[Any], loss: Loss, labels: Sequence[Any] | None, n_classes: int
 ) -> FloatArray:
     """Return labels as 0.0 and 1.0, class indices, targets or counts, by the task of the loss."""
+    if labels is not None and np.ndim(np.asarray(labels, dtype=object)) != 1:
+        raise InvalidInputError(
+            f"labels must be a list of the classes; got {labels!r}. Pass [negative, positive]."
+        )
     if loss.task == "binary":
         return _binary_labels(raw, labels)
     if loss.task == "multiclass":
@@ -34,6 +38,9 @@ def read_labels(
     target = floats(raw, "y_true")
     if loss.task == "counts":
         refuse_rows(target < 0.0, target, "y_true must not be negative", "Pass counts.")
+    if loss.task == "positive":
+        fix = "Leave out the rows, or use tweedie_deviance."
+        refuse_rows(target <= 0.0, target, "y_true must be positive", fix)
     return target
 
 
@@ -74,7 +81,8 @@ def _class_indices(raw: NDArray[Any], labels: Sequence[Any] | None, n_classes: i
         raise InvalidInputError(
             f"{source} must be as many as the columns of predictions ({n_classes}); "
             f"got {len(names)}. "
-            "Pass labels= with each class once, in the order of the columns."
+            "Pass labels= with each class once, in the order of the columns; predictions of two "
+            "classes may be one-dimensional."
         )
     index = order[np.clip(position, 0, n_classes - 1)]
     refuse_rows(names[index] != raw, raw, f"y_true must be one of {names.tolist()}", "Fix labels=.")

@@ -60,7 +60,7 @@ def missing_rows(values: Any, array: NDArray[Any]) -> NDArray[np.bool_] | None:
         mask = np.isnan(array)
     else:
         return None
-    return np.asarray(mask.reshape(len(array) if array.ndim else 1, -1).any(axis=1))
+    return np.asarray(mask.any(axis=tuple(range(1, mask.ndim)))) if mask.ndim else mask[None]
 
 
 def marks_missing(values: Any) -> bool:

@@ -50,7 +50,7 @@ def check_prediction(array: NDArray[Any], loss: Loss, notices: Notices) -> Float
         _notice_clipping(prediction, notices)
         return prediction
     prediction = column(prediction, "y_pred")
-    if loss.task == "counts":
+    if loss.task in ("counts", "positive"):
         refuse_rows(
             prediction <= 0.0, prediction, "y_pred must be positive", "Predict a positive rate."
         )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.arguments import LARGEST_FLOAT
 from trueup.errors import InvalidInputError
 from trueup.read.missing import refuse_missing
 from trueup.read.shown import shown
@@ -103,7 +104,9 @@ def _datetimes(values: list[Any], time_format: str | None) -> NDArray[Any]:
         _refuse_unread(values, read, time_format)
         values = [read[text] for text in values]
     if not all(isinstance(value, date) for value in values):
-        number = all(isinstance(value, int | float) for value in values)
+        number = all(
+            isinstance(value, int | float) and abs(value) <= LARGEST_FLOAT for value in values
+        )
         return np.array(values, dtype=np.float64 if number else object)
     has_zone = [isinstance(value, datetime) and value.tzinfo is not None for value in values]
     if any(has_zone) and not all(has_zone):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import t
 
+from trueup.arguments import is_fraction
 from trueup.errors import InvalidInputError
 
 
@@ -67,7 +68,7 @@ def corrected_t_interval(
             raise InvalidInputError(
                 f"{name} must be positive; got {size!r}. Pass a number of rows."
             )
-    if not 0.0 < confidence_level < 1.0:
+    if not is_fraction(confidence_level):
         raise InvalidInputError(
             f"confidence_level must be in (0, 1); got {confidence_level!r}. 0.95 is usual."
         )

@@ -84,6 +84,17 @@ def nested_resampling(
     References
     ----------
     "12ML: Evaluation and Tuning", tuning and nested resampling.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import GridSearchCV, KFold
+    >>> from trueup.resampling import nested_resampling
+    >>> X = np.random.default_rng(0).normal(size=(200, 1))
+    >>> tuner = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]})
+    >>> len(nested_resampling(tuner, X, X[:, 0] > 0, outer=KFold(4), inner=KFold(3)).folds)
+    4
     """
     _check(tuner, inner)
     data = read_data(X, y, groups)

@@ -80,7 +80,8 @@ def _score(
     loss, weight = sample.loss, sample.weight
     _require_two_classes(sample.support.sum(axis=0))
     parts = tuple(split.parts(len(sample.row_counts)))
-    biases = tuple(_fit_bias(sample, part, split) for part in parts)
+    bias = loss.fit_bias(sample.y_true, sample.margin, weight)
+    biases = tuple(_fit_bias(sample, part, split, bias) for part in parts)
     scored, corrected = _correct(sample, parts, biases)
     _require_scored_rows(scored, weight)
     vanilla = loss.values(sample.y_true, sample.margin)
@@ -90,8 +91,8 @@ def _score(
         vanilla=_mean(vanilla, weight),
         calibrated=_mean(corrected, _take(weight, scored)),
         vanilla_on_scored_rows=_mean(vanilla[scored], _take(weight, scored)),
-        bias_term=_plain(loss.fit_bias(sample.y_true, sample.margin, weight)),
-        fold_bias_terms=tuple(_plain(bias) for bias in biases),
+        bias_term=_plain(bias),
+        fold_bias_terms=tuple(_plain(own) for own in biases),
         standard_errors=StandardErrors(
             vanilla=_standard_error(vanilla, weight, sample.squared_weight, n),
             calibrated=_standard_error(
@@ -109,10 +110,10 @@ def _score(
     )
 
 
-def _fit_bias(sample: Sample, part: Part, split: Split) -> FloatArray:
+def _fit_bias(sample: Sample, part: Part, split: Split, of_all: FloatArray) -> FloatArray:
     _require_support(sample.support[list(part.fitted_on)].sum(axis=0), split)
     if len(part.fitted_on) == len(sample.row_counts):
-        return sample.loss.fit_bias(sample.y_true, sample.margin, sample.weight)
+        return of_all
     fitted_on = np.zeros(len(sample.row_counts), dtype=bool)
     fitted_on[list(part.fitted_on)] = True
     mine = fitted_on[sample.group]

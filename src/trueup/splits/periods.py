@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from datetime import timedelta
 from numbers import Real
 from typing import Any, Literal
@@ -66,13 +67,13 @@ def read_period(period: Any) -> float | str:
     >>> [read_period(p) for p in ("168h", timedelta(weeks=1), "1w", "90 min", "month", 30.0)]
     ['7d', '7d', '7d', '90min', 'month', 30]
     """
-    if period == MONTH:
+    if isinstance(period, str) and period == MONTH:
         return MONTH
     nanoseconds = _nanoseconds_of(period)
     if nanoseconds is not None and nanoseconds > 0:
         return _as_text(nanoseconds)
     is_number = isinstance(period, Real) and not isinstance(period, bool | np.timedelta64)
-    if nanoseconds is None and is_number and 0 < period < float("inf"):
+    if nanoseconds is None and is_number and 0 < period <= sys.float_info.max:
         number = float(period)
         return int(number) if number.is_integer() else number
     raise InvalidInputError(

@@ -33,7 +33,14 @@ class Part:
 
 
 class Split(ABC):
-    """Assignment of rows to groups, and of groups to bias and scoring."""
+    """Assignment of rows to groups, and of groups to bias and scoring.
+
+    Examples
+    --------
+    >>> from trueup import CrossFit, Split
+    >>> isinstance(CrossFit(5), Split)
+    True
+    """
 
     min_class_count: int = 1
     """Rows of each class that the bias rows must hold for the bias to mean something."""
@@ -86,6 +93,12 @@ class CrossFit(HashedSplit):
     -----
     The paper's Algorithm 1 scores the remaining rows only. Rotating it scores each row once,
     which removes the noise of having scored fewer rows than the vanilla metric.
+
+    Examples
+    --------
+    >>> from trueup import CrossFit, evaluate
+    >>> evaluate([0, 1] * 50, [0.4, 0.7] * 50, split=CrossFit(folds=2)).n_scored
+    100
     """
 
     folds: int = 5
@@ -118,6 +131,13 @@ class HoldOut(HashedSplit):
         Expected share of the rows that fit the bias, in (0, 1); they are not scored.
     salt : int, default 0
         Another salt gives another partition.
+
+    Examples
+    --------
+    >>> from trueup import HoldOut, evaluate
+    >>> result = evaluate([0, 1] * 200, [0.4, 0.7] * 200, split=HoldOut(bias_fraction=0.2))
+    >>> result.n, result.n_scored < result.n
+    (400, True)
     """
 
     bias_fraction: float = 0.1
@@ -151,6 +171,12 @@ class InSample(HashedSplit):
 
     The simplest split, with the same ranking of pipelines as ``CrossFit``; its level is too low by
     about 1 / (2 n) nats for log loss.
+
+    Examples
+    --------
+    >>> from trueup import InSample, evaluate
+    >>> evaluate([0, 1] * 50, [0.4, 0.7] * 50, split=InSample()).bias_cost >= 0
+    True
     """
 
     @property
@@ -176,7 +202,17 @@ class Rolling(Split):
         which must be numbers. Datetimes take a duration, such as ``"7d"``, ``"12h"``, ``"30min"``,
         ``timedelta(days=7)``, or the timedelta of numpy or pandas; or calendar months of UTC. The
         first period is not scored. A period without rows is passed over: the bias comes from the
-        latest earlier period that has rows.
+        latest earlier period that has rows. ``evaluate`` joins a period on which no bias can be
+        fitted, such as one without positives, with the next, and says which.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup import Rolling, evaluate
+    >>> days = np.arange("2026-01-01", "2026-01-05", dtype="datetime64[D]").repeat(20)
+    >>> result = evaluate([0, 1] * 40, [0.4, 0.7] * 40, split=Rolling("1d"), times=days)
+    >>> result.n, result.n_scored
+    (80, 60)
     """
 
     period: float | str | timedelta | np.timedelta64

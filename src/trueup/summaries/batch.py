@@ -113,6 +113,8 @@ def make_batch(
     InvalidInputError
         As :func:`trueup.read.inputs.read_rows`.
     """
+    if columns["y_true"] is None:
+        raise InvalidInputError("y_true must be given; got None. Pass the labels.")
     given = {name: as_array(values, name) for name, values in columns.items() if values is not None}
     n = len(column(given["y_true"], "y_true"))
     batch = Batch(given, _read_fields(fields, loss, n), labels, n)

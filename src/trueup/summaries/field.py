@@ -18,8 +18,10 @@ from trueup.fields.sums import TABLE_COLUMNS, LevelSums
 from trueup.losses import FloatArray
 from trueup.read.columns import column, read_weight
 from trueup.read.labels import read_binary_labels
+from trueup.read.order import require_one_order
 from trueup.read.predictions import read_probabilities
 from trueup.summaries.exactness import require_total_weight
+from trueup.summaries.storage import corrupt
 
 _EPSILON, _SEED = 0.01, 0
 
@@ -35,6 +37,14 @@ class FieldSummary:
         Levels known before the first row.
     sums : float array of shape (n_levels, 8), optional
         What the kernels' ``add_cells`` summed for them so far.
+
+    Examples
+    --------
+    >>> from trueup.summaries import FieldSummary
+    >>> summary = FieldSummary("site")
+    >>> summary.update([0, 1] * 50, [0.3, 0.6] * 50, ["news", "shop"] * 50)
+    >>> round(summary.compute().ece, 3)
+    0.35
     """
 
     def __init__(
@@ -44,6 +54,23 @@ class FieldSummary:
         self.levels = {level: i for i, level in enumerate(levels)}
         self.sums = np.zeros((len(self.levels), TABLE_COLUMNS)) if sums is None else sums
 
+    @classmethod
+    def restored(cls, name: str, levels: Iterable[str], sums: FloatArray) -> FieldSummary:
+        """Return the summary with stored sums.
+
+        Raises
+        ------
+        CorruptFileError
+            If no rows could have these sums.
+        """
+        total, label, proba, proba_square, weight_square = sums.T[:5]
+        possible = (sums >= 0.0).all() and np.isfinite(sums).all()
+        bounded = [part <= total * (1.0 + 1e-9) for part in (label, proba, proba_square)]
+        has_weight = (weight_square > 0.0) == (total > 0.0)
+        if not (possible and np.all(bounded) and has_weight.all()):
+            raise corrupt(f"sums over the levels of {name!r} that rows could have")
+        return cls(name, levels, sums)
+
     def update(self, y_true: Any, y_proba: Any, field: Any, *, sample_weight: Any = None) -> None:
         """Add a batch: labels 0/1, probabilities and levels, each of shape (n,)."""
         sums = sums_by_code(y_true, y_proba, field, sample_weight)
@@ -51,6 +78,8 @@ class FieldSummary:
             present = np.flatnonzero(sums[:, 0])
             self.merge(FieldSummary(self.name, map(str, present.tolist()), sums[present]))
             return
+        columns = {"y_true": y_true, "y_proba": y_proba, "field": field}
+        require_one_order({**columns, "sample_weight": sample_weight})
         label = read_binary_labels(y_true)
         if len(label) == 0:
             return

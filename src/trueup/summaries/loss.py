@@ -18,7 +18,9 @@ from trueup.fields.sums import TABLE_COLUMNS
 from trueup.losses import BrierScore, LogLoss, Loss, PoissonDeviance, SquaredError
 from trueup.losses.elementary import expit
 from trueup.read.columns import check_threads
+from trueup.read.frames import columns_of
 from trueup.read.notices import Notices
+from trueup.read.order import by_position
 from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Split, kernel_rule
@@ -49,6 +51,17 @@ class LossSummary:
     with. Summaries that are going to be merged need ids of their own, for ``CrossFit`` and
     ``HoldOut``: positions would repeat. With ``InSample`` they merge all the same, and only the
     fingerprint then depends on how the rows were divided.
+
+    Examples
+    --------
+    >>> from trueup import CrossFit
+    >>> from trueup.summaries import LogLossSummary
+    >>> one, two = LogLossSummary(CrossFit(5)), LogLossSummary(CrossFit(5))
+    >>> one.update([0, 1] * 50, [0.3, 0.6] * 50, row_id=range(100))
+    >>> two.update([0, 1] * 50, [0.2, 0.7] * 50, row_id=range(100, 200))
+    >>> one.merge(two)
+    >>> one.compute().n
+    200
     """
 
     loss: ClassVar[Loss]
@@ -113,6 +126,8 @@ class LossSummary:
             "row_id": row_id,
             "sample_weight": sample_weight,
         }
+        fields = columns_of(fields)
+        columns = by_position(columns, labels=labels, others=fields)
         self.add(columns, labels, fields, threads).warn()
 
     def add(
@@ -211,7 +226,7 @@ class LossSummary:
         self._totals = RowTotals.restored(header.get("totals"), arrays)
         self._state.restore({name: arrays[name] for name in state})
         self._fields = {
-            name: FieldSummary(name, levels, arrays[f"field_{i}"])
+            name: FieldSummary.restored(name, levels, arrays[f"field_{i}"])
             for i, (name, levels) in enumerate(fields.items())
         }
 
@@ -220,7 +235,7 @@ class LossSummary:
 
     def _summarise(self, batch: Batch, threads: int) -> tuple[Self, Notices]:
         """Return the summary of a batch; its blocks are dealt out to the threads."""
-        kernels = engine(self.n + batch.n)
+        kernels = engine(self.n + batch.n, batch.n)
         try:
             shares = batch.map_shares(
                 lambda share: self._summarise_share(batch, share, kernels), threads
@@ -287,21 +302,51 @@ class LossSummary:
 
 
 class LogLossSummary(LossSummary):
-    """Summary for the log loss of 0/1 labels: 24 KiB a group, 48 KiB with weights."""
+    """Summary for the log loss of 0/1 labels: 24 KiB a group, 48 KiB with weights.
+
+    Examples
+    --------
+    >>> from trueup import CrossFit
+    >>> from trueup.summaries import LogLossSummary
+    >>> summary = LogLossSummary(CrossFit(5))
+    >>> summary.update([0, 1] * 50, [0.3, 0.6] * 50)
+    >>> round(summary.compute().vanilla, 4)
+    0.4338
+    """
 
     loss = LogLoss()
     _state_type = LogitGrid
 
 
 class BrierSummary(LossSummary):
-    """Summary for the Brier score, as large as that for the log loss."""
+    """Summary for the Brier score, as large as that for the log loss.
+
+    Examples
+    --------
+    >>> from trueup import CrossFit
+    >>> from trueup.summaries import BrierSummary
+    >>> summary = BrierSummary(CrossFit(5))
+    >>> summary.update([0, 1] * 50, [0.3, 0.6] * 50)
+    >>> round(summary.compute().vanilla, 4)
+    0.125
+    """
 
     loss = BrierScore()
     _state_type = LogitGrid
 
 
 class SquaredErrorSummary(LossSummary):
-    """Summary for the squared error: 88 bytes a group."""
+    """Summary for the squared error: 88 bytes a group.
+
+    Examples
+    --------
+    >>> from trueup import CrossFit
+    >>> from trueup.summaries import SquaredErrorSummary
+    >>> summary = SquaredErrorSummary(CrossFit(5))
+    >>> summary.update([1.0, 2.0] * 50, [1.5, 2.0] * 50)
+    >>> round(summary.compute().vanilla, 4)
+    0.125
+    """
 
     loss = SquaredError()
     _state_type = ResidualMoments
@@ -311,6 +356,15 @@ class PoissonSummary(LossSummary):
     """Summary for the Poisson deviance: 280 bytes a group.
 
     Of counts in the millions the standard error keeps about five digits, all else ten.
+
+    Examples
+    --------
+    >>> from trueup import CrossFit
+    >>> from trueup.summaries import PoissonSummary
+    >>> summary = PoissonSummary(CrossFit(5))
+    >>> summary.update([1, 2] * 50, [1.5, 2.0] * 50)
+    >>> round(summary.compute().vanilla, 4)
+    0.0945
     """
 
     loss = PoissonDeviance()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trueup.arguments import is_one_of
 from trueup.errors import CorruptFileError, InvalidInputError
 from trueup.losses import Loss
 from trueup.splits import Split
@@ -23,9 +24,16 @@ _KINDS: tuple[type[LossSummary], ...] = (
 
 
 def summary_type(loss: str | Loss) -> type[LossSummary] | None:
-    """Return the kind of summary of a loss; None where there is none."""
+    """Return the kind of summary of a loss; None where there is none.
+
+    Examples
+    --------
+    >>> from trueup.summaries import summary_type
+    >>> summary_type("brier_score").__name__
+    'BrierSummary'
+    """
     for kind in _KINDS:
-        if loss == kind.loss.name or type(loss) is type(kind.loss):
+        if is_one_of(loss, [kind.loss.name]) or type(loss) is type(kind.loss):
             return kind
     return None
 
@@ -37,6 +45,13 @@ def summary_of(loss: str, split: Split) -> LossSummary:
     ------
     InvalidInputError
         If there is no summary for the loss.
+
+    Examples
+    --------
+    >>> from trueup import CrossFit
+    >>> from trueup.summaries import summary_of
+    >>> type(summary_of("log_loss", CrossFit(5))).__name__
+    'LogLossSummary'
     """
     kind = summary_type(loss)
     if kind is None:
@@ -57,8 +72,22 @@ def from_bytes(data: bytes) -> LossSummary:
         If the bytes are no summary, or a damaged or forged one; it is an InvalidInputError.
     InvalidInputError
         If they are a summary of another version.
+
+    Examples
+    --------
+    >>> from trueup import CrossFit
+    >>> from trueup.summaries import LogLossSummary, from_bytes
+    >>> summary = LogLossSummary(CrossFit(5))
+    >>> summary.update([0, 1] * 50, [0.3, 0.6] * 50)
+    >>> from_bytes(summary.to_bytes()).compute() == summary.compute()
+    True
     """
-    header, arrays = unpack(data)
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise InvalidInputError(
+            f"data must be the bytes of a summary; got {type(data).__name__}. "
+            "Pass what to_bytes() returned."
+        )
+    header, arrays = unpack(bytes(data))
     kinds = {kind.__name__: kind for kind in _KINDS}
     if str(header.get("kind")) not in kinds:
         raise CorruptFileError(

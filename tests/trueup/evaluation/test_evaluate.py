@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,14 @@ import polars as pl
 import pytest
 import torch
 from scipy.special import expit, softmax
-from sklearn.metrics import brier_score_loss, log_loss, mean_poisson_deviance, mean_squared_error
+from sklearn.metrics import (
+    brier_score_loss,
+    log_loss,
+    mean_gamma_deviance,
+    mean_poisson_deviance,
+    mean_squared_error,
+    mean_tweedie_deviance,
+)
 from tests.trueup.closeness import assert_close
 
 from trueup import (
@@ -41,6 +49,11 @@ class Data:
     shortcut: Any
 
 
+def calibrated(loss):
+    """Return the calibrated metric of a loss that has no function of its own."""
+    return lambda *columns, **options: evaluate(*columns, loss=loss, **options).calibrated
+
+
 def make_data():
     rng = np.random.default_rng(0)
     logit = rng.normal(-0.5, 1.2, N)
@@ -64,6 +77,23 @@ def make_data():
         "counts": Data(
             "poisson_deviance", count, rate, mean_poisson_deviance, calibrated_poisson_deviance
         ),
+        "multi_brier": Data(
+            "brier_score", classes, table, brier_score_loss, calibrated("brier_score")
+        ),
+        "sizes": Data(
+            "gamma_deviance",
+            rng.gamma(1.0, rate),
+            rate,
+            mean_gamma_deviance,
+            calibrated("gamma_deviance"),
+        ),
+        "costs": Data(
+            "tweedie_deviance",
+            count * rng.gamma(1.0, size=N),
+            rate,
+            partial(mean_tweedie_deviance, power=1.5),
+            calibrated("tweedie_deviance"),
+        ),
     }
 
 
@@ -80,7 +110,7 @@ of_classes = pytest.mark.parametrize(
     ("data", "split"), [case for case in EVERY if case.id.startswith(("binary", "multi", "brier"))]
 )
 minimised_by_its_bias = pytest.mark.parametrize(
-    "data", [data for name, data in DATA.items() if name != "brier"]
+    "data", [data for name, data in DATA.items() if "brier" not in name]
 )
 
 
@@ -192,6 +222,8 @@ def test_a_bias_in_the_predictions_is_taken_out(data, split):
     shifted = {
         "mean_squared_error": lambda p: p + 0.7,
         "poisson_deviance": lambda p: p * 1.9,
+        "gamma_deviance": lambda p: p * 1.9,
+        "tweedie_deviance": lambda p: p * 1.9,
     }.get(data.loss, lambda p: expit(np.log(p) - np.log1p(-p) + 0.7))
     if data.y_pred.ndim == 2:
         moved = data.y_pred * np.array([1.0, 2.0, 0.5, 1.5])

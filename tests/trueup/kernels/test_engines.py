@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from trueup import _kernels
 from trueup._kernels import engine, numba_engine, numpy_engine
 from trueup._kernels.grid import LIMIT, N_BINS, ORDER, WIDTH
 
@@ -93,6 +94,19 @@ def test_numba_is_taken_for_many_rows_only(monkeypatch):
     assert engine(1_000_000) is numba_engine
     monkeypatch.setenv("TRUEUP_ENGINE", "numpy")
     assert engine(1_000_000) is numpy_engine
+
+
+def test_loops_are_compiled_once_many_rows_have_gone_without(monkeypatch, tmp_path):
+    monkeypatch.delenv("TRUEUP_ENGINE", raising=False)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.delitem(sys.modules, "trueup._kernels.numba_loops")
+    monkeypatch.setattr("trueup._kernels._gone_without", _kernels._Count())
+    assert engine(149_000_000) is numpy_engine
+    assert engine(400_000_000, 900_000) is numpy_engine
+    assert engine(1_000_000) is numba_engine
+    monkeypatch.setattr("trueup._kernels._gone_without", _kernels._Count())
+    monkeypatch.setenv("TRUEUP_ENGINE", "numba")
+    assert engine(1_000_000) is numba_engine
 
 
 EVALUATE = """

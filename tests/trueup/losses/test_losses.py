@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit, softmax
 from sklearn.metrics import (
     brier_score_loss,
     log_loss,
+    mean_gamma_deviance,
     mean_poisson_deviance,
     mean_squared_error,
+    mean_tweedie_deviance,
 )
 
 from trueup.errors import InvalidInputError, UndefinedMetricError
@@ -17,10 +22,13 @@ from trueup.losses import (
     EPS,
     LOSSES,
     BrierScore,
+    GammaDeviance,
     LogLoss,
     PoissonDeviance,
+    SoftmaxBrierScore,
     SoftmaxLogLoss,
     SquaredError,
+    TweedieDeviance,
     get_loss,
 )
 
@@ -31,6 +39,7 @@ WEIGHT = RNG.uniform(0.1, 2.0, 400)
 TARGET = RNG.normal(size=400)
 RATE = RNG.gamma(2.0, size=400)
 COUNT = RNG.poisson(RATE).astype(float)
+COST = RNG.gamma(1.0, RATE)
 CLASS_PROBA = softmax(RNG.normal(size=(400, 4)), axis=1)
 CLASS = RNG.integers(0, 4, 400).astype(float)
 
@@ -40,6 +49,10 @@ CASES = [
     (SquaredError(), TARGET, PROBA, mean_squared_error),
     (PoissonDeviance(), COUNT, RATE, mean_poisson_deviance),
     (SoftmaxLogLoss(), CLASS, CLASS_PROBA, log_loss),
+    (SoftmaxBrierScore(), CLASS, CLASS_PROBA, brier_score_loss),
+    (GammaDeviance(), COST, RATE, mean_gamma_deviance),
+    (TweedieDeviance(), COUNT, RATE, partial(mean_tweedie_deviance, power=1.5)),
+    (TweedieDeviance(1.1), COUNT, RATE, partial(mean_tweedie_deviance, power=1.1)),
 ]
 IDS = [type(case[0]).__name__ for case in CASES]
 
@@ -102,6 +115,36 @@ def test_correction_is_subtracted_from_logits_and_added_elsewhere():
 def test_poisson_bias_needs_a_positive_count():
     with pytest.raises(UndefinedMetricError, match=r"positive count .* got zeros only"):
         PoissonDeviance().fit_bias(np.zeros(3), np.zeros(3), None)
+
+
+@pytest.mark.parametrize("loss", [GammaDeviance(), TweedieDeviance(1.3)])
+def test_the_bias_of_a_deviance_minimises_it(loss):
+    margin = loss.link(RATE)
+    bias = loss.fit_bias(COST, margin, WEIGHT)
+
+    def mean(shift):
+        return np.average(loss.values(COST, loss.correct(margin, shift)), weights=WEIGHT)
+
+    found = minimize_scalar(mean, bracket=(bias - 1.0, bias + 1.0), tol=1e-12)
+    assert bias == pytest.approx(found.x, abs=1e-6)
+    assert mean(bias) <= found.fun + 1e-13
+
+
+def test_deviances_by_hand():
+    assert GammaDeviance().values(np.array([3.0]), np.log([2.0])) == pytest.approx(
+        [2.0 * (1.5 - 1.0 - np.log(1.5))]
+    )
+    assert TweedieDeviance().values(np.zeros(1), np.log([4.0])) == pytest.approx([8.0])
+    factor = GammaDeviance().fit_bias(np.array([2.0, 4.0]), np.log([1.0, 1.0]), None)
+    assert float(factor) == pytest.approx(np.log(3.0))
+
+
+def test_powers_have_names_of_their_own_and_limits():
+    assert TweedieDeviance(1.5).name == "tweedie_deviance"
+    assert TweedieDeviance(1.3).name == "tweedie_deviance_1.3"
+    for power in (1.0, 2.0, 0.0, "1.5"):
+        with pytest.raises(InvalidInputError, match=r"power must be in \(1, 2\)"):
+            TweedieDeviance(power)
 
 
 def test_get_loss_knows_names_and_passes_losses_on():

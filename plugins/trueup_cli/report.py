@@ -1,0 +1,38 @@
+"""``trueup report``: the page of an experiment as one file, for mail and CI artifacts."""
+
+from __future__ import annotations
+
+import click
+
+from trueup_cli.output import echo
+
+
+@click.command("report")
+@click.argument("experiment")
+@click.option("--output", required=True, type=click.Path(dir_okay=False), help="File to write.")
+@click.option("--metric", default="", help="Vanilla key K; by default the one most runs have.")
+@click.option(
+    "--by",
+    default="",
+    help='What runs of a pipeline share: "params", "param:NAME" or "tag:NAME"; by default '
+    "their parent, or equal parameters where there are no parents.",
+)
+@click.option("--greater-is-better", is_flag=True, help="For metrics such as accuracy.")
+@click.option("--tracking-uri", default=None, help="MLflow store; by default that of MLflow.")
+def report(
+    experiment: str,
+    output: str,
+    metric: str,
+    by: str,
+    greater_is_better: bool,
+    tracking_uri: str | None,
+) -> None:
+    """Write the pipelines of EXPERIMENT, their comparison and its studies to one HTML file.
+
+    The file needs no server, no script and no network.
+    """
+    from trueup_ui.view.experiment import Choice
+    from trueup_ui.web.report import write_report
+
+    choice = Choice(metric=metric, by=by, higher=greater_is_better)
+    echo(str(write_report(output, experiment, choice, tracking_uri)))

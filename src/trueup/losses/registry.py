@@ -1,0 +1,67 @@
+"""The losses that ``evaluate`` knows by name."""
+
+from __future__ import annotations
+
+from trueup.errors import InvalidInputError
+from trueup.losses.loss import (
+    BrierScore,
+    LogLoss,
+    Loss,
+    PoissonDeviance,
+    SoftmaxLogLoss,
+    SquaredError,
+)
+from trueup.losses.softmax_brier_score import SoftmaxBrierScore
+from trueup.losses.tweedie import GammaDeviance, TweedieDeviance
+
+LOSSES: dict[str, Loss] = {
+    loss.name: loss
+    for loss in (
+        LogLoss(),
+        SquaredError(),
+        BrierScore(),
+        PoissonDeviance(),
+        GammaDeviance(),
+        TweedieDeviance(),
+    )
+}
+"""By name; those of probabilities have a form for k > 2 columns, see :func:`for_columns`."""
+
+
+def get_loss(loss: str | Loss) -> Loss:
+    """Return the loss of that name, or the loss itself.
+
+    Raises
+    ------
+    InvalidInputError
+        If no loss has the name.
+
+    Examples
+    --------
+    >>> from trueup.losses import get_loss
+    >>> get_loss("log_loss").task
+    'binary'
+    """
+    if isinstance(loss, Loss):
+        return loss
+    if not isinstance(loss, str) or loss not in LOSSES:
+        raise InvalidInputError(
+            f"loss must be one of {sorted(LOSSES)} or a Loss; got {loss!r}. Check the spelling."
+        )
+    return LOSSES[loss]
+
+
+def for_columns(loss: Loss, n_columns: int) -> Loss:
+    """Return the loss of that many columns of predictions: its softmax form from 3 on.
+
+    Examples
+    --------
+    >>> from trueup.losses import for_columns, get_loss
+    >>> for_columns(get_loss("brier_score"), 3).task
+    'multiclass'
+    """
+    if n_columns < 3:
+        return loss
+    if isinstance(loss, BrierScore):
+        return SoftmaxBrierScore()
+    return SoftmaxLogLoss() if loss.name == "log_loss" else loss

@@ -1,0 +1,127 @@
+"""A fault in any function of trueup that a hook reaches never fails the user's call.
+
+Each function that the scenario calls is made to fail at its first call, one after the other. The
+functions that stand in the place of the user's, and do nothing themselves, are left out. CI tries
+one in eight; ``TRUEUP_ALL_FAULTS=1`` tries all.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+import mlflow
+import pytest
+import torch
+from sklearn.metrics import log_loss, mean_squared_error
+from torch.nn import functional
+
+import trueup
+import trueup_mlflow
+from trueup_mlflow import autolog, log_evaluation, log_predictions
+
+FOLDERS = tuple(str(Path(module.__file__).parent) for module in (trueup, trueup_mlflow))
+EVERY = 1 if os.environ.get("TRUEUP_ALL_FAULTS") else 8  # functions that are tried, in CI a few
+STAND_INS = {
+    "hooked",
+    "set_terminated",
+    "watched",
+    "noted",
+    "prepared",
+    "log_evaluation",
+    "log_predictions",
+}
+
+
+class FaultError(Exception):
+    """What is injected."""
+
+
+def is_ours(code):
+    return code.co_filename.startswith(FOLDERS) and code.co_name not in STAND_INS
+
+
+def functions_called(scenario):
+    found = {}
+
+    def note(frame, event, _):
+        if event == "call" and is_ours(frame.f_code):
+            found[frame.f_code] = None
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        scenario()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return list(found)
+
+
+def with_fault(code, scenario):
+    def fail(frame, event, _):
+        if event == "call" and frame.f_code is code:
+            raise FaultError(code.co_qualname)
+
+    threading.setprofile(fail)
+    sys.setprofile(fail)
+    try:
+        return scenario()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+
+def failures_of(scenario, codes):
+    failed = []
+    for code in codes:
+        try:
+            with_fault(code, scenario)
+        except Exception as failure:
+            failed.append((code.co_qualname, repr(failure)))
+    return failed
+
+
+@pytest.fixture
+def scenario(client, binary, off_at_the_end):
+    autolog()
+    logits = torch.tensor(binary.p) + 0.1
+    labels = torch.tensor(binary.y, dtype=logits.dtype)
+    count = iter(range(10_000))
+
+    def run():
+        scale = 1.0 - 1e-6 * next(count)
+        with mlflow.start_run() as active:
+            loss = log_loss(binary.y, binary.p * scale)
+            mlflow.log_metric("loss", loss)
+            with torch.no_grad():
+                in_torch = functional.binary_cross_entropy_with_logits(logits * scale, labels)
+            error = mean_squared_error(binary.y, binary.p * scale)
+            mlflow.log_metrics({"torch": in_torch.item(), "error": error, "other": 0.123456})
+            mlflow.log_metric("later", error, synchronous=False).wait()
+        metrics = client.get_run(active.info.run_id).data.metrics
+        assert {"loss": loss, "error": error, "later": error}.items() <= metrics.items()
+
+    return run
+
+
+def test_no_fault_under_autolog_reaches_the_user(scenario):
+    scenario()
+    codes = functions_called(scenario)
+    assert len(codes) > 100
+    assert failures_of(scenario, codes[::EVERY]) == []
+
+
+def test_no_fault_in_what_logs_an_evaluation_reaches_the_user(client, binary):
+    def scenario():
+        with mlflow.start_run():
+            log_evaluation(binary.y, binary.p, fields={"field": binary.y})
+            log_evaluation(binary.y[:1], binary.p[:1])  # undefined
+            log_predictions(binary.y, binary.p)
+
+    scenario()
+    codes = functions_called(scenario)
+    assert len(codes) > 50
+    assert failures_of(scenario, codes[::EVERY]) == []
