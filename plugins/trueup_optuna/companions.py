@@ -6,14 +6,13 @@ hold the same random identity, and those of another study are left alone and nev
 
 from __future__ import annotations
 
-import warnings
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 import optuna
 from optuna.storages import BaseStorage
 
-from trueup.errors import TrueupWarning
+from trueup.user_warning import warn_user
 
 IDENTITY = "trueup:identity"
 _HOME = "trueup:companion:"
@@ -120,4 +119,4 @@ def _tell(study: optuna.Study, about: str, message: str) -> None:
     told = _TOLD.setdefault(study._storage, set())
     if about not in told:
         told.add(about)
-        warnings.warn(message, TrueupWarning, stacklevel=4)
+        warn_user(message)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +15,10 @@ from scipy import stats
 
 from trueup.arguments import is_real, whole_number
 from trueup.comparison import paired_win_rate
-from trueup.errors import InvalidInputError, TrueupWarning, UndefinedMetricError
+from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.losses import Loss
 from trueup.splits import Split
+from trueup.user_warning import warn_user
 from trueup_optuna.companions import open_companion, pin_identity
 from trueup_optuna.race_trial import RaceTrial
 from trueup_optuna.ranking import RECORD, SEED_INDEX, Standings, standings
@@ -207,11 +207,9 @@ def _shared(
             "Find out why the trainings fail."
         )
     if failed:
-        warnings.warn(
+        warn_user(
             f"trainings under the seeds {failed} failed and are left out of the confirmation: the "
-            "mean is optimistic where that isn't chance.",
-            TrueupWarning,
-            stacklevel=3,
+            "mean is optimistic where that isn't chance."
         )
     return kept, failed
 
@@ -273,9 +271,8 @@ def _given_rival(table: Standings, against: Against) -> dict[str, Any]:
 
 def _runner_up(table: Standings, best: int) -> dict[str, Any] | None:
     """Return the best other parameters: of a contender, or else of an eliminated configuration."""
-    score = table.means + table.standard_errors
     chosen = table.trials[best].params
-    for index in np.lexsort((score, ~table.contenders)):
+    for index in np.lexsort((table.score, ~table.contenders)):
         params = table.trials[index].params
         if table.n_seeds[index] > 0 and params != chosen:  # a small space repeats parameters
             return dict(params)

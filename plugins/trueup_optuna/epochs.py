@@ -7,7 +7,6 @@ pruner of its own, so an unfinished seed never enters the race.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -16,7 +15,7 @@ import optuna
 from optuna.study._constrained_optimization import _CONSTRAINTS_KEY
 from optuna.trial import TrialState
 
-from trueup.errors import TrueupWarning
+from trueup.user_warning import warn_user
 from trueup_optuna.companions import companion, open_companion
 from trueup_optuna.pruner import SeedRacePruner
 from trueup_optuna.signals import hold_signals
@@ -170,7 +169,7 @@ class EpochRule:
     def _tell(self, message: str) -> None:
         if message.partition(";")[0] not in self._told:
             self._told.add(message.partition(";")[0])
-            warnings.warn(message, TrueupWarning, stacklevel=5)
+            warn_user(message)
 
 
 def _races(pruner: optuna.pruners.BasePruner) -> bool:

@@ -24,6 +24,7 @@ from trueup.errors import InvalidInputError
 from trueup.losses import Loss
 from trueup.splits import Split
 from trueup_optuna.allocation import next_training
+from trueup_optuna.budget import Spending
 from trueup_optuna.companions import open_companion, pin_identity
 from trueup_optuna.heartbeat import GRACE, INTERVAL, beating, check_liveness, fail_stale
 from trueup_optuna.race_table import RaceRow as RaceRow
@@ -51,7 +52,7 @@ from trueup_optuna.scoring import (
     scorer_of,
 )
 from trueup_optuna.signals import hold_signals
-from trueup_optuna.study_state import rule_of, seeds_of, single_objective
+from trueup_optuna.study_state import BUDGET, rule_of, seeds_of, single_objective
 from trueup_optuna.trial_state import BEAT, FAILED, SeedRecord
 from trueup_optuna.write_back import write_selection
 
@@ -83,8 +84,9 @@ def finals(
         number and the user attributes of the search. Attributes set here are kept beside the seed.
     budget : int, optional
         Trainings of the finals in all, those of earlier calls and of other workers included; by
-        default the larger of 60 and 1.25 times the number of configurations. A call returns when
-        they are finished or nobody is left to race.
+        default what the search left of the budget of its SeedObjective, or else the larger of 60
+        and 1.25 times the number of configurations. A call returns when they are finished or nobody
+        is left to race.
     workers : int, default 1
         Threads of this process.
     loss, split : optional
@@ -159,6 +161,9 @@ class _FinalRace:
         self.companion = open_companion(study, "finals")
 
     def default_budget(self) -> int:
+        if BUDGET in self.study.user_attrs:
+            spending = Spending(self.study)
+            return max(0, spending.budget - spending.searched)
         return max(60, math.ceil(1.25 * self.n_finished))
 
     def run(self, budget: int, workers: int) -> None:
@@ -217,11 +222,10 @@ class _FinalRace:
             [n + sum(i >= n for i in taken[number]) for number, n in own.items()], dtype=np.intp
         )
         counted[table.closed] = len(self.seeds)
-        chosen = int(
-            next_training(
-                table.means, table.noise.moderated, counted, table.contenders, len(self.seeds)
-            )
-        )
+        mean, variance = table.means, table.noise.moderated
+        if table.shrinks:
+            mean, variance = table.worth.mean, table.worth.sd**2 * np.maximum(table.n_seeds, 1)
+        chosen = int(next_training(mean, variance, counted, table.contenders, len(self.seeds)))
         if chosen < 0:
             return None
         number = table.numbers[chosen]

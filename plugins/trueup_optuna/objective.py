@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,9 +13,11 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
 from trueup.arguments import whole_number
-from trueup.errors import InvalidInputError, StateMismatchError, TrueupWarning
+from trueup.errors import InvalidInputError, StateMismatchError
 from trueup.losses import Loss
 from trueup.splits import CrossFit, Split
+from trueup.user_warning import pass_over, warn_user
+from trueup_optuna.budget import BudgetedSearch, keep_further_seed, pin_budget
 from trueup_optuna.companions import pin_identity
 from trueup_optuna.epochs import EpochRule, EpochTrial
 from trueup_optuna.heartbeat import (
@@ -49,6 +50,8 @@ from trueup_optuna.trial_state import (
     seed_records,
 )
 
+pass_over("optuna")  # warnings point at the call of study.optimize
+
 _STARTUP_TRIALS = 5
 _SAME = 2
 """Configurations in a row with the same result under every seed, from which on that is said."""
@@ -70,6 +73,11 @@ class SeedObjective:
         Seeds of a configuration in the search; ``finals`` adds more where it matters.
     n_startup_seeds : int, default 3
         Seeds of each of the first five trials, so that the variance over seeds is known early.
+    budget : int, optional
+        Trainings of search and finals together, in place of ``n_base`` and ``n_startup_seeds``:
+        one seed a configuration to begin with, and the noise of a few repeated ones decides, on the
+        way, when the search stops for ``finals`` to spend the rest. The search stops by itself:
+        ``study.optimize(objective)`` needs no ``n_trials``.
     split : Split, optional
         For ``(y_true, y_pred)``; CrossFit() by default.
     loss : str or Loss, default "log_loss"
@@ -116,6 +124,7 @@ class SeedObjective:
         seeds: SeedList | Sequence[int],
         n_base: int = 2,
         n_startup_seeds: int = 3,
+        budget: int | None = None,
         split: Split | None = None,
         loss: str | Loss = "log_loss",
         epoch_pruner: optuna.pruners.BasePruner | None = None,
@@ -130,6 +139,7 @@ class SeedObjective:
         fix = "A trial needs a seed."
         self.n_base = whole_number("n_base", n_base, 1, fix)
         self.n_startup_seeds = whole_number("n_startup_seeds", n_startup_seeds, 1, fix)
+        self._budget = None if budget is None else BudgetedSearch(budget, self.seeds.n)
         if self.n_base > self.seeds.n:
             raise InvalidInputError(
                 f"n_base must be at most the number of search seeds, {self.seeds.n}; got {n_base}. "
@@ -155,11 +165,9 @@ class SeedObjective:
                 study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
             raise
         except UpdateFinishedTrialError:
-            warnings.warn(
+            warn_user(
                 f"trial {trial.number} gave no sign of life for {self.grace:g} seconds, so another "
-                "worker has taken it over: raise grace if that happens often.",
-                TrueupWarning,
-                stacklevel=2,
+                "worker has taken it over: raise grace if that happens often."
             )
             raise
 
@@ -184,6 +192,7 @@ class SeedObjective:
         single_objective(study)
         pin_identity(study)
         pin(study, {SEEDS: seeds_fact(self.seeds)})
+        pin_budget(study, None if self._budget is None else self._budget.trainings)
         self._score.pin(study)
         if isinstance(study.pruner, SeedRacePruner):
             study.pruner.pin(study)
@@ -193,27 +202,53 @@ class SeedObjective:
                 f"{type(study.pruner).__name__}. Load it with pruner=SeedRacePruner(...)."
             )
 
+    def _wants_seed(self, trial: optuna.Trial, n_done: int) -> bool:
+        if self._budget is None or n_done == 0:
+            return n_done < self._n_seeds(trial.number)
+        return n_done < self.seeds.n and self._budget.repeats(trial, n_done)
+
     def _n_seeds(self, number: int) -> int:
         wanted = max(self.n_base, self.n_startup_seeds) if number < _STARTUP_TRIALS else self.n_base
         return min(wanted, self.seeds.n)
 
     def _run(self, trial: optuna.Trial) -> float:
         values = _restore(trial)
-        for index in range(len(values), self._n_seeds(trial.number)):
+        if self._budget is not None and not values:
+            twin = self._budget.begin(trial)
+            if twin is not None:
+                return self._run_twin(trial, twin)
+        while self._wants_seed(trial, len(values)):
+            index = len(values)
             try:
-                record = self._train(trial, index)
+                record = self._checked(trial, index)
             except FailedSeedError as failure:
                 return self._without(trial, values, failure)
-            if record.vanilla is not None:
-                check_direction(trial.study)
-            self._check_rows(trial.study, index, record)
             trial.set_user_attr(seed_key(index), record.to_attribute())
             values.append(record.value)
             trial.report(float(np.mean(values)), index)
             if self._epochs.prunes_seeds(trial.study) and trial.should_prune():
                 break
         self._check_same(values)
-        return float(np.mean(values))
+        return float(np.mean(values)) if self._budget is None else self._budget.end(trial)
+
+    def _run_twin(self, trial: optuna.Trial, number: int) -> float:
+        """Train the next seed of the earlier trial that has these parameters."""
+        assert self._budget is not None
+        index = self._budget.next_seed(trial, number)
+        if index < self.seeds.n:
+            try:
+                record = self._checked(trial, index)
+            except FailedSeedError as failure:
+                return self._without(trial, [], failure)
+            keep_further_seed(trial.study, number, index, record)
+        return self._budget.end(trial)
+
+    def _checked(self, trial: optuna.Trial, index: int) -> SeedRecord:
+        record = self._train(trial, index)
+        if record.vanilla is not None:
+            check_direction(trial.study)
+        self._check_rows(trial.study, index, record)
+        return record
 
     def _train(self, trial: optuna.Trial, index: int) -> SeedRecord:
         inner = EpochTrial(trial, self._epochs.study_of(trial.study) if index == 0 else None)
@@ -242,12 +277,10 @@ class SeedObjective:
         """Say once that the seed changes nothing."""
         self._n_same = self._n_same + 1 if len(values) > 1 and len(set(values)) == 1 else 0
         if self._n_same == _SAME:
-            warnings.warn(
+            warn_user(
                 f"train gave the same result under each seed for {_SAME} configurations in a row: "
                 "its randomness doesn't come from the seed, or it has none. Pass the seed on, or "
-                "use SeedObjective(n_base=1, n_startup_seeds=1) and plain Optuna.",
-                TrueupWarning,
-                stacklevel=5,
+                "use SeedObjective(n_base=1, n_startup_seeds=1) and plain Optuna."
             )
 
 

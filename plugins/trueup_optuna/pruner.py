@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import asdict
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,7 +13,8 @@ from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState
 
 from trueup.decide.race import RaceRule, Variance
-from trueup.errors import InvalidInputError, TrueupWarning
+from trueup.errors import InvalidInputError
+from trueup.user_warning import warn_user
 from trueup_optuna.study_state import (
     REPORTS,
     RULE,
@@ -164,11 +164,9 @@ class SeedRacePruner(optuna.pruners.BasePruner):
     def _warn_late(self, number: int, limit: int) -> None:
         if not self._warned:
             self._warned = True
-            warnings.warn(
+            warn_user(
                 f"trial {number} comes after the {limit} configurations that alpha was "
-                "divided among: it and later ones are neither eliminated nor do they eliminate.",
-                TrueupWarning,
-                stacklevel=4,
+                "divided among: it and later ones are neither eliminated nor do they eliminate."
             )
 
 

@@ -35,6 +35,9 @@ class RaceRow:
         Number of the trial that eliminated it.
     records : tuple of SeedRecord
         The result of each seed, in order.
+    shrunken_mean : float or None
+        The mean drawn to its neighbourhood, which ranks configurations of a study with a budget;
+        None in others.
     """
 
     number: int
@@ -44,6 +47,7 @@ class RaceRow:
     n_seeds: int
     eliminated_by: int | None
     records: tuple[SeedRecord, ...] = ()
+    shrunken_mean: float | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,7 @@ class RaceTable:
                     "number": row.number,
                     "selected": row.number == self.selected,
                     "mean": row.mean,
+                    "shrunken_mean": row.shrunken_mean,
                     "standard_error": row.standard_error,
                     "n_seeds": row.n_seeds,
                     "eliminated_by": row.eliminated_by,
@@ -108,8 +113,7 @@ def claim_of(trial: FrozenTrial) -> tuple[int, int]:
 def race_table(study: optuna.Study) -> RaceTable:
     """Return all configurations of a study, survivors first."""
     table = standings(study)
-    score = table.means + table.standard_errors
-    order = np.lexsort((score, ~table.contenders))
+    order = np.lexsort((table.score, ~table.contenders))
     rows = tuple(_row(table, int(index)) for index in order if table.n_seeds[index] > 0)
     return RaceTable(
         rows,
@@ -130,6 +134,7 @@ def _row(table: Standings, index: int) -> RaceRow:
         int(table.n_seeds[index]),
         None if out is None else out.by,
         table.records[index],
+        float(table.sign * table.worth.mean[index]) if table.shrinks else None,
     )
 
 

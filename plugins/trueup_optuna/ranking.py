@@ -10,10 +10,11 @@ import optuna
 from numpy.typing import NDArray
 from optuna.trial import FrozenTrial, TrialState
 
+from trueup.decide.budget import Shrunken, shrunken_means
 from trueup.decide.noise import SeedNoise, seed_noise
 from trueup.errors import UndefinedMetricError
 from trueup_optuna.companions import companion
-from trueup_optuna.study_state import REPORTS, sign
+from trueup_optuna.study_state import BUDGET, REPORTS, sign
 from trueup_optuna.trial_state import (
     BY,
     ELIMINATED,
@@ -21,6 +22,7 @@ from trueup_optuna.trial_state import (
     LOG_E,
     STATUS,
     STOPPED_IN_EPOCH,
+    TWIN_OF,
     SeedRecord,
     configurations,
     finished_values,
@@ -28,9 +30,12 @@ from trueup_optuna.trial_state import (
     seed_records,
     value_table,
 )
+from trueup_optuna.unit_cube import unit_cube
 
 FloatArray = NDArray[np.float64]
 
+_ENOUGH = 4
+"""Configurations with two seeds from which on the better half of them shows the noise."""
 CONFIG = "trueup:config"
 SEED_INDEX = "trueup:seed_index"
 RECORD = "trueup:record"
@@ -76,6 +81,8 @@ class Standings:
         A seed of it failed, so it gets no further one.
     sign : float
         1.0 where the study minimises, else -1.0.
+    shrinks : bool
+        Whether configurations are ranked by shrunken means, as with a budget.
     """
 
     trials: tuple[FrozenTrial, ...]
@@ -88,6 +95,7 @@ class Standings:
     contenders: NDArray[np.bool_]
     closed: NDArray[np.bool_]
     sign: float
+    shrinks: bool = False
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
@@ -109,13 +117,36 @@ class Standings:
         """Standard error of each mean, from the moderated variance."""
         return np.asarray(np.sqrt(self.noise.moderated / np.maximum(self.n_seeds, 1)))
 
+    @cached_property
+    def noise_near_best(self) -> float:
+        """Variance over seeds among the better half of the configurations that have two.
+
+        Bad configurations are often noisier by far, and what they do tells nothing about good ones.
+        """
+        repeated = np.flatnonzero(self.n_seeds >= 2)
+        if len(repeated) < _ENOUGH:
+            return float(self.noise.pooled)
+        better = repeated[self.means[repeated] <= np.median(self.means[repeated])]
+        return float(seed_noise(self.values[better], self.n_seeds[better]).pooled)
+
+    @cached_property
+    def worth(self) -> Shrunken:
+        """Each mean drawn to its neighbourhood, times ``sign``; infinity without a seed."""
+        variance = self.noise_near_best / np.maximum(self.n_seeds, 1)
+        return shrunken_means(unit_cube(self.trials), self.means, variance)
+
+    @property
+    def score(self) -> FloatArray:
+        """What ranks configurations, lower = better: the shrunken mean, or mean plus one error."""
+        return self.worth.mean if self.shrinks else self.means + self.standard_errors
+
     @property
     def infeasible(self) -> int:
         """Number of configurations that break a constraint."""
         return sum(not is_feasible(trial) for trial in self.trials)
 
     def best(self) -> int:
-        """Return the index of the contender with the lowest mean plus standard error.
+        """Return the index of the contender with the lowest score.
 
         Raises
         ------
@@ -133,7 +164,7 @@ class Standings:
                 "study must hold a finished configuration with at least two seeds; got none. "
                 "Run finals(study, train) or use n_base=2."
             )
-        return int(np.where(eligible, self.means + self.standard_errors, np.inf).argmin())
+        return int(np.where(eligible, self.score, np.inf).argmin())
 
 
 def prefix_means(values: FloatArray, n_seeds: NDArray[np.intp]) -> FloatArray:
@@ -151,7 +182,7 @@ def standings(study: optuna.Study) -> Standings:
     reports = study.user_attrs.get(REPORTS, "running_mean")
     calibrated, vanilla, kept, n_searched = [], [], [], []
     for trial in trials:
-        own = finished_values({} if _failed(trial) else trial.intermediate_values, reports)
+        own = finished_values({} if _is_void(trial) else trial.intermediate_values, reports)
         records = seed_records(trial.user_attrs)[: len(own)]
         n_searched.append(len(own))
         more = _continued(extra.get(trial.number, {}), len(own))
@@ -175,11 +206,13 @@ def standings(study: optuna.Study) -> Standings:
         np.array(contenders, dtype=bool) & (n_seeds > 0),
         np.array([trial.number in closed for trial in trials], dtype=bool),
         sign(study),
+        shrinks=BUDGET in study.user_attrs,
     )
 
 
-def _failed(trial: FrozenTrial) -> bool:
-    return trial.state == TrialState.FAIL
+def _is_void(trial: FrozenTrial) -> bool:
+    """Say whether the seeds of a trial don't count: it failed, or an earlier one has the same."""
+    return trial.state == TrialState.FAIL or TWIN_OF in trial.user_attrs
 
 
 def _contends(trial: FrozenTrial) -> bool:

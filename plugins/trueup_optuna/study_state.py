@@ -18,6 +18,7 @@ METRIC = "trueup:metric"
 SPLIT = "trueup:split"
 RULE = "trueup:rule"
 REPORTS = "trueup:reports"
+BUDGET = "trueup:budget"
 
 
 def pin(study: optuna.Study, facts: Mapping[str, Any]) -> None:

@@ -26,6 +26,8 @@ BY = "trueup:by"
 LOG_E = "trueup:log_e"
 FAILED = "trueup:failed"
 """Why a seed of the trial has no result."""
+TWIN_OF = "trueup:twin_of"
+"""Number of the earlier trial with the same parameters, which has the seed of this one."""
 BEAT = "trueup:beat"
 RETRY_OF = "trueup:retry_of"
 

@@ -10,12 +10,13 @@ from trueup.decide.checks import FloatArray
 from trueup.decide.pairing import Estimand, Seed
 from trueup.decide.row_bootstrap import RowInterval
 from trueup.decide.seeds_needed import SeedsNeeded, seeds_from_differences
+from trueup.presentation import Line, Presented
 
 Verdict = Literal["candidate", "baseline", "inconclusive"]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Presented):
     """Decision between two pipelines from their runs.
 
     Attributes
@@ -103,6 +104,17 @@ class Comparison:
 
     def __str__(self) -> str:
         return self.sentence()
+
+    def summary(self) -> str:
+        """Return the decision in words."""
+        return self.sentence()
+
+    def lines(self) -> list[Line]:
+        """Return the mean difference and the probability of being better, with intervals."""
+        return [
+            Line("candidate - baseline", self.difference, self.low, self.high),
+            Line("P(candidate better)", self.p_better, self.p_better_low, self.p_better_high),
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and texts that fit into JSON; infinite ends become None."""

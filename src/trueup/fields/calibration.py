@@ -9,10 +9,13 @@ from trueup.fields.noise import Noise
 from trueup.fields.sums import LevelSums, absolute_error, relative_error
 from trueup.fields.worst import FieldCells, measure_cells
 from trueup.losses import FloatArray
+from trueup.presentation import Line, Presented
+
+_WORST = 10
 
 
 @dataclass(frozen=True)
-class FieldCalibration:
+class FieldCalibration(Presented):
     """Calibration error over the levels of one field, and what chance alone would score.
 
     Attributes
@@ -67,6 +70,21 @@ class FieldCalibration:
     n_discoveries: int
     epsilon: float
     cells: FieldCells = field(repr=False, compare=False)
+
+    def summary(self) -> str:
+        """Return the error beside its floor, in a sentence."""
+        return (
+            f"ECE {self.ece:.4g} over {self.n_levels} levels, where a perfect model scores "
+            f"{self.floor:.4g} [{self.floor_low:.4g}, {self.floor_high:.4g}]; "
+            f"{self.n_discoveries} levels are off by more than chance."
+        )
+
+    def lines(self) -> list[Line]:
+        """Return observed minus predicted rate of the most surprising levels, with intervals."""
+        worst = self.cells
+        columns = (worst.level, worst.difference, worst.low, worst.high)
+        levels = zip(*(column[:_WORST].tolist() for column in columns), strict=True)
+        return [Line(str(level), *numbers) for level, *numbers in levels]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, without the cells."""

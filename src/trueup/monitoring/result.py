@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
+from trueup.presentation import Line, Presented
+
 
 @dataclass(frozen=True)
-class MSEEstimate:
+class MSEEstimate(Presented):
     """Estimated mean squared error of a model on rows whose labels are not known yet.
 
     Attributes
@@ -67,6 +69,19 @@ class MSEEstimate:
             return self
         reason = "the estimate is not finite: numbers of the batch are too large"
         return replace(self, trusted=False, reasons=(reason, *self.reasons))
+
+    def summary(self) -> str:
+        """Return the estimate and whether to trust it, in a sentence."""
+        trust = "trusted" if self.trusted else f"not trusted: {'; '.join(self.reasons)}"
+        return (
+            f"Estimated error {self.mse:.4g} [{self.low:.4g}, {self.high:.4g}] of {self.n} rows, "
+            f"{trust}."
+        )
+
+    def lines(self) -> list[Line]:
+        """Return the estimate with its interval, and the members that it is the median of."""
+        members = [Line(name, value) for name, value in self.members.items()]
+        return [Line("estimate", self.mse, self.low, self.high), *members]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, ready for JSON; what is not finite is None."""

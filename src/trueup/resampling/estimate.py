@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trueup.presentation import Line, Presented
+
 Interval = tuple[float, float]
 
 
@@ -33,7 +35,7 @@ class FoldResult:
 
 
 @dataclass(frozen=True)
-class GEEstimate:
+class GEEstimate(Presented):
     """An estimate of GE(inducer, n_train): the mean error over training sets of that size.
 
     It is not the risk of one model at hand.
@@ -114,6 +116,18 @@ class GEEstimate:
         return len(self.folds)
 
     def __str__(self) -> str:
+        return self.summary()
+
+    def lines(self) -> list[Line]:
+        """Return the vanilla and the calibrated error with their intervals."""
+        vanilla = Line(self.measure, self.vanilla, *(self.vanilla_interval or (None, None)))
+        if self.calibrated is None:
+            return [vanilla]
+        ends = self.calibrated_interval or (None, None)
+        return [Line(f"calibrated {self.measure}", self.calibrated, *ends), vanilla]
+
+    def summary(self) -> str:
+        """Return the estimate in a sentence."""
         name = self.measure if self.calibrated is None else f"calibrated {self.measure}"
         ends = "" if self.interval is None else " [{:.4g}, {:.4g}]".format(*self.interval)
         return (

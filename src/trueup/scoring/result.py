@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trueup.errors import StateMismatchError
+from trueup.presentation import Line, Presented
 
 if TYPE_CHECKING:
     from trueup.fields.calibration import FieldCalibration
@@ -30,8 +31,11 @@ class EvaluationSpec:
     n_classes: int | None = None
 
 
+_NORMAL_95 = 1.96
+
+
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Presented):
     """Vanilla and calibrated value of one loss for one model on one set of rows.
 
     Attributes
@@ -84,6 +88,24 @@ class Evaluation:
         """What the bias costs on the scored rows; slightly negative values are noise of the fit."""
         return self.vanilla_on_scored_rows - self.calibrated
 
+    def summary(self) -> str:
+        """Return what the bias costs, in a sentence."""
+        scored = "" if self.n_scored == self.n else f", {self.n_scored} of them scored"
+        bias = _listed(self.bias_term)
+        terms = [f"{term:.4g}" for term in (bias if isinstance(bias, list) else [bias])]
+        return (
+            f"{self.spec.loss} {self.vanilla:.5g} on {self.n} rows{scored}; calibrated "
+            f"{self.calibrated:.5g}: the bias {', '.join(terms)} costs {self.bias_cost:.3g}."
+        )
+
+    def lines(self) -> list[Line]:
+        """Return vanilla and calibrated value with 95% intervals of drawing rows, and fields."""
+        return [
+            _with_error("vanilla", self.vanilla, self.standard_errors.vanilla),
+            _with_error("calibrated", self.calibrated, self.standard_errors.calibrated),
+            *(Line(f"ECE over {name}", field.ece) for name, field in self.fields.items()),
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values that ``json.dumps`` takes."""
         plain = {name: getattr(self, name) for name in ("vanilla", "calibrated", "bias_cost")}
@@ -99,6 +121,11 @@ class Evaluation:
             "fingerprint": self.fingerprint,
             "spec": asdict(self.spec),
         }
+
+
+def _with_error(name: str, value: float, standard_error: float) -> Line:
+    half = _NORMAL_95 * standard_error
+    return Line(name, value, value - half, value + half)
 
 
 def _listed(bias: BiasTerm) -> float | list[float]:

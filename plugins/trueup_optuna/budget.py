@@ -1,0 +1,214 @@
+"""A budget of trainings, split between search and finals as the noise of the seeds demands.
+
+The search begins with one seed a configuration. A few promising ones get a second one, and all that
+get it, from the first to the last, tell how much seeds matter against configurations near the best:
+that decides what is left for the finals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from trueup.arguments import whole_number
+from trueup.decide.budget import MOST, final_share, noise_share
+from trueup.errors import StateMismatchError
+from trueup_optuna.companions import open_companion
+from trueup_optuna.ranking import CONFIG, RECORD, SEED_INDEX, standings
+from trueup_optuna.study_state import BUDGET
+from trueup_optuna.trial_state import (
+    FAILED,
+    STATUS,
+    STOPPED_IN_EPOCH,
+    TWIN_OF,
+    SeedRecord,
+    seed_records,
+)
+
+_EARLY = 12
+"""Configurations among which the better half gets a second seed."""
+_REPEATS = 3
+"""Repeated configurations after which seeds that change nothing need no more of them."""
+_NEGLIGIBLE = 0.01
+_LEAST = 10
+
+
+class Spending:
+    """Where a study with a budget stands.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        Begun with ``SeedObjective(budget=...)``.
+    """
+
+    def __init__(self, study: optuna.Study) -> None:
+        self.budget = int(study.user_attrs[BUDGET])
+        self.table = standings(study)
+        self._lost = sum(_is_lost(trial) for trial in study.get_trials(deepcopy=False))
+
+    @property
+    def searched(self) -> int:
+        """Trainings of the search, those that gave no result included."""
+        return int(self.table.n_searched.sum()) + self._lost
+
+    @property
+    def spent(self) -> int:
+        """All trainings."""
+        return int(self.table.n_seeds.sum()) + self._lost
+
+    def twin(self, params: Mapping[str, Any], but: int) -> int | None:
+        """Return the number of another trial with the same parameters that has a seed."""
+        for trial, n in zip(self.table.trials, self.table.n_seeds, strict=True):
+            if n > 0 and trial.number != but and trial.params == params:
+                return trial.number
+        return None
+
+    def n_seeds(self, number: int) -> int:
+        """Return the seeds that a configuration has."""
+        return int(self.table.n_seeds[self.table.numbers.index(number)])
+
+    @property
+    def noise_share(self) -> float | None:
+        """The noise near the best; None as long as no configuration has two seeds."""
+        if self._n_repeated == 0:
+            return None
+        return noise_share(self.table.worth.mean, self.table.noise_near_best)
+
+    @property
+    def _n_repeated(self) -> int:
+        return int((self.table.n_seeds > 1).sum())
+
+    @property
+    def search_is_over(self) -> bool:
+        """Whether the rest of the budget is for the finals."""
+        if self.spent < (1.0 - MOST) * self.budget:
+            return False
+        share = 1.0 if self.noise_share is None else self.noise_share
+        finals = max(2, round(final_share(share) * self.budget))
+        return self.spent >= self.budget - finals
+
+    def repeats(self, number: int) -> bool:
+        """Say whether a trial that has one seed gets a second one at once."""
+        index = self.table.numbers.index(number)
+        if index >= _EARLY or self.search_is_over:
+            return False
+        if self._n_repeated >= _REPEATS and (self.noise_share or 0.0) < _NEGLIGIBLE:
+            return False
+        first = self.table.values[:, 0][self.table.n_seeds > 0]
+        return bool(self.table.values[index, 0] <= np.median(first))
+
+    def value_of(self, number: int) -> float:
+        """Return what the sampler is told: the shrunken mean, once the noise is known."""
+        index = self.table.numbers.index(number)
+        known = self.noise_share is not None
+        mean = self.table.worth.mean[index] if known else self.table.means[index]
+        return float(self.table.sign * mean)
+
+
+class BudgetedSearch:
+    """What a trial of a search with a budget does.
+
+    Parameters
+    ----------
+    trainings : int
+        Of search and finals together, at least 10.
+    n_max : int
+        Seeds that a configuration may have.
+    """
+
+    def __init__(self, trainings: int, n_max: int) -> None:
+        self.trainings = whole_number("budget", trainings, _LEAST, "Give more trainings.")
+        self._n_max = n_max
+
+    def begin(self, trial: optuna.Trial) -> int | None:
+        """Return the trial that has the parameters which the sampler has drawn, if there is one.
+
+        Raises
+        ------
+        optuna.TrialPruned
+            If the rest of the budget is for the finals.
+        """
+        spending = Spending(trial.study)
+        if spending.search_is_over:
+            stop_search(trial.study)
+            raise optuna.TrialPruned("the search has spent its share of the budget")
+        drawn = trial.relative_params
+        return spending.twin(drawn, trial.number) if drawn else None
+
+    def next_seed(self, trial: optuna.Trial, number: int) -> int:
+        """Mark a trial as a twin; return the index of the next seed for its parameters."""
+        trial.set_user_attr(TWIN_OF, number)
+        index = Spending(trial.study).n_seeds(number)
+        if index >= self._n_max:
+            stop_search(trial.study)  # the sampler has nothing else to propose
+        return index
+
+    def repeats(self, trial: optuna.Trial, n_done: int) -> bool:
+        """Say whether a trial gets another seed at once; one like an earlier trial is marked."""
+        spending = Spending(trial.study)
+        twin = spending.twin(trial.params, trial.number)
+        if twin is not None:
+            trial.set_user_attr(TWIN_OF, twin)
+        return twin is None and n_done == 1 and spending.repeats(trial.number)
+
+    def end(self, trial: optuna.Trial) -> float:
+        """Return the value of a trial, and stop the search once the rest is for the finals."""
+        spending = Spending(trial.study)
+        if spending.search_is_over:
+            stop_search(trial.study)
+        return spending.value_of(trial.user_attrs.get(TWIN_OF, trial.number))
+
+
+def keep_further_seed(study: optuna.Study, number: int, index: int, record: SeedRecord) -> None:
+    """Keep a seed of a configuration whose trial is finished, where the finals keep theirs."""
+    attributes = {CONFIG: number, SEED_INDEX: index, RECORD: record.to_attribute()}
+    trial = create_trial(value=record.value, user_attrs=attributes)
+    open_companion(study, "finals").add_trial(trial)
+
+
+def pin_budget(study: optuna.Study, trainings: int | None) -> None:
+    """Keep the budget in the study; it may change, but not come or go.
+
+    Raises
+    ------
+    StateMismatchError
+        If a study that was begun without one gets a budget, or the other way round.
+    """
+    known = study.user_attrs.get(BUDGET)
+    if known is None and trainings is not None and _has_seeds(study):
+        raise StateMismatchError(
+            f"budget must be left out where the study {study.study_name!r} was begun without; "
+            f"got {trainings}. Begin another study."
+        )
+    if known is not None and trainings is None:
+        raise StateMismatchError(
+            f"budget must be given where the study {study.study_name!r} was begun with {known}; "
+            "got None. Pass it again, or a larger one."
+        )
+    if known != trainings:
+        study.set_user_attr(BUDGET, trainings)
+
+
+def _has_seeds(study: optuna.Study) -> bool:
+    return any(seed_records(trial.user_attrs) for trial in study.get_trials(deepcopy=False))
+
+
+def stop_search(study: optuna.Study) -> None:
+    """End ``study.optimize`` after this trial; whoever asks and tells looks for itself."""
+    with suppress(RuntimeError):
+        study.stop()
+
+
+def _is_lost(trial: FrozenTrial) -> bool:
+    """Say whether a trial has spent a training without a result."""
+    stopped = trial.user_attrs.get(STATUS) == STOPPED_IN_EPOCH
+    wasted = trial.user_attrs.get(TWIN_OF) is not None and trial.intermediate_values
+    return trial.state != TrialState.WAITING and bool(
+        stopped or wasted or FAILED in trial.user_attrs
+    )

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from trueup import evaluate, field_calibration
+from trueup.comparison import compare
+
+mpl.use("agg")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.6, 400)
+    return rng.random(400) < p, p + 0.1, rng.choice(["<b>news</b>", "shop"], 400)
+
+
+def test_an_evaluation_is_a_sentence_and_a_table(rows):
+    click, p, site = rows
+    result = evaluate(click, p, fields={"site": site})
+    first, empty, *table = str(result).split("\n")
+    assert first.startswith("log_loss ")
+    assert f"{result.calibrated:.5g}" in first
+    assert empty == ""
+    assert [line.split()[0] for line in table] == ["vanilla", "calibrated", "ECE"]
+    low = result.vanilla - 1.96 * result.standard_errors.vanilla
+    assert f"[{low:.5g}, " in table[0]
+
+
+def test_names_of_levels_are_text_in_a_notebook(rows):
+    click, p, site = rows
+    page = field_calibration(click, p, site)._repr_html_()
+    assert "&lt;b&gt;news" in page
+    assert "<b>" not in page
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        lambda click, p, site: evaluate(click, p),
+        lambda click, p, site: field_calibration(click, p, site),
+        lambda click, p, site: compare({0: 1.0, 1: 1.1, 2: 0.9}, {0: 1.2, 1: 1.2, 2: 1.3}),
+    ],
+)
+def test_the_picture_has_each_number_with_its_interval(rows, result):
+    found = result(*rows)
+    ax = found.plot()
+    lines = found.lines()
+    assert [label.get_text() for label in ax.get_yticklabels()] == [n.name for n in lines[::-1]]
+    drawn = [line.get_xdata()[0] for line in ax.lines if len(line.get_xdata()) == 1]
+    assert drawn == [line.value for line in lines[::-1]]
+    assert found.plot(ax) is ax
+    mpl.pyplot.close("all")
