@@ -25,7 +25,7 @@ COMMANDS = {
     "compare": _Entry("compare", "Decide whether one pipeline beats another, over seeds."),
     "evaluate": _Entry("evaluate", "Score the predictions of files, vanilla and calibrated."),
     "monitor": _Entry("monitor", "Estimate the error of registered models before labels arrive."),
-    "report": _Entry("report", "Write the page of an experiment to one file."),
+    "report": _Entry("report", "Write the page of an experiment or a model to one file."),
     "tune": _Entry("tune", "Tune hyper-parameters on the calibrated metric, over seeds."),
     "ui": _Entry("ui", "Show pipelines, comparisons, studies and monitored models in the browser."),
 }

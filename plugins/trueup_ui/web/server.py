@@ -34,7 +34,7 @@ def local_app(
         middleware.append(Middleware(TrustedHostMiddleware, allowed_hosts=allowed))
     return create_app(
         lambda _: store,
-        mlflow=uri if uri.startswith("http") else None,
+        mlflow=uri,
         studies=None if study_storage is None else open_study_storage(study_storage),
         middleware=middleware,
     )
