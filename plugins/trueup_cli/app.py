@@ -23,9 +23,10 @@ COMMANDS = {
     "backfill": _Entry("backfill", "Log the metrics of predictions stored in finished runs."),
     "calibrate": _Entry("calibrate", "Compare calibrators on a model's predictions, and fit one."),
     "compare": _Entry("compare", "Decide whether one pipeline beats another, over seeds."),
+    "doctor": _Entry("doctor", "Check installation, switch and store; or what a run gained."),
     "evaluate": _Entry("evaluate", "Score the predictions of files, vanilla and calibrated."),
     "monitor": _Entry("monitor", "Estimate the error of registered models before labels arrive."),
-    "report": _Entry("report", "Write the page of an experiment to one file."),
+    "report": _Entry("report", "Write the page of an experiment or a model to one file."),
     "tune": _Entry("tune", "Tune hyper-parameters on the calibrated metric, over seeds."),
     "ui": _Entry("ui", "Show pipelines, comparisons, studies and monitored models in the browser."),
 }
