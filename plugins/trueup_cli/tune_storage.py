@@ -12,6 +12,7 @@ from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
 from trueup.errors import InvalidInputError
 from trueup_optuna.journal import open_journal
 
+_LONGEST_REASON = 300
 _JOURNAL_STARTS = re.compile(rb'\s*\{\s*"op_code"')
 
 
@@ -47,8 +48,11 @@ def _open_file(path: str) -> BaseStorage:
         raise _no_journal(path, "its first line is no operation of a study")
     try:
         return open_journal(path)
-    except ValueError as error:
-        raise _no_journal(path, str(error)) from None
+    except OSError:
+        raise
+    except Exception as error:  # Optuna replays each line, and fails on a bad one in many ways
+        reason = f"a line of it can't be replayed ({type(error).__name__}: {error})"
+        raise _no_journal(path, " ".join(reason.split())[:_LONGEST_REASON]) from None
 
 
 def _may_be_journal(path: Path) -> bool:

@@ -34,7 +34,10 @@ from tests.trueup_cli.tune_script import SCRIPT, arguments, forget_scripts, invo
             "its first line is no operation of a study. Give the path of a new file or of the",
         ),
         ("picture.png", "the path of a journal file; got 'picture.png'"),
-        ("broken.journal", "the path of a journal file; got 'broken.journal'"),
+        *(
+            (f"{name}.journal", f"the path of a journal file; got '{name}.journal'")
+            for name in ("broken", "nul", "half", "bytes", "list", "surrogate", "long")
+        ),
     ],
 )
 def test_a_storage_that_cannot_be_used(folder, command, storage, message):
@@ -42,6 +45,12 @@ def test_a_storage_that_cannot_be_used(folder, command, storage, message):
         "notes.txt": b"remember the milk\n" * 100,
         "picture.png": b"\x89PNG\x00\xff\n",
         "broken.journal": b'{"op_code":0,"worker_id":"a"\nx\n{"op_code":0}\n',
+        "nul.journal": b'{"op_code":0,"worker\0_id":"a"}\n{"op_code":0}\n',
+        "half.journal": b'{"op_code":0,"wor\n{"op_code":0}\n',
+        "bytes.journal": b'{"op_code":0,"worker_id":"\xff"}\n',
+        "list.journal": b'{"op_code":"0"}\n[]\n',
+        "surrogate.journal": b'{"op_code":"\\ud800","worker_id":"a"}\n',
+        "long.journal": b'{"op_code":"' + b"x" * 10**7 + b'"}\n',
     }
     for name, content in files.items():
         (folder / name).write_bytes(content)
@@ -49,6 +58,7 @@ def test_a_storage_that_cannot_be_used(folder, command, storage, message):
     result = invoke(command, *given, "--storage", storage)
     assert result.exit_code == 2, result.output
     assert message in result.output
+    assert len(result.output) < 1_000
     assert "secret" not in result.output
     assert {name: (folder / name).read_bytes() for name in files} == files
 

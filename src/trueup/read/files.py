@@ -68,12 +68,20 @@ def resolve(paths: Paths) -> list[Path]:
             )
         found |= dict.fromkeys(files)
     for file in found:
+        if not _is_utf8(str(file)):
+            raise InvalidInputError(
+                f"paths must be text in UTF-8; got {str(file)!r}. Rename the file."
+            )
         if not file.name.endswith(PARQUET + CSV):
             raise InvalidInputError(
                 f"paths must end in one of {', '.join(PARQUET + CSV)}; got {file.name!r}. "
                 "Convert the file to parquet."
             )
     return list(found)
+
+
+def _is_utf8(name: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def require_rows(n_rows: int, files: Sequence[Path]) -> None:

@@ -178,3 +178,42 @@ def test_an_error_says_from_where_its_index_counts(threads, frame, tmp_path, mon
     message = r"got 1\.5 at index 5\. .* counts from row 2000 of .*a\.parquet"
     with pytest.raises(InvalidInputError, match=message):
         evaluate_files(tmp_path / "a.parquet", y_true="click", y_proba="p", threads=threads)
+
+
+def test_a_csv_column_has_the_type_of_all_of_its_rows(tmp_path, monkeypatch):
+    """What the first block holds says nothing about the last: 1, 1, ..., 0.5 are weights."""
+    monkeypatch.setattr(trueup.read.csv_files, "_BLOCK", 5_000)
+    n = 3_000
+    rng = np.random.default_rng(0)
+    p = rng.random(n)
+    frame = pd.DataFrame(
+        {
+            "y": (rng.random(n) < p).astype(int),
+            "p": p,
+            "id": [*map(str, range(n - 1)), "0007"],
+            "weight": ["1"] * (n - 1) + ["0.5"],
+            "level": ["1"] * (n // 2) + ["1.0"] * (n // 2 - 1) + ["NA"],
+            "note": ["1"] * (n - 2) + ['two\nlines, and a "quote"', ""],
+        }
+    )
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    got = evaluate_files(
+        tmp_path / "a.csv",
+        y_true="y",
+        y_proba="p",
+        row_id="id",
+        sample_weight="weight",
+        fields=["level", "note"],
+    )
+    expected = evaluate(frame.y, frame.p, row_id=frame.id, sample_weight=frame.weight.astype(float))
+    assert_same(got, expected)
+    assert {name: field.n_levels for name, field in got.fields.items()} == {"level": 2, "note": 3}
+
+
+def test_missing_values_are_counted_over_the_whole_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(trueup.read.files, "_BATCH_ROWS", 100)
+    p = np.linspace(0.1, 0.9, 1_000)
+    p[[150, 151, 870]] = np.nan
+    pd.DataFrame({"y": np.arange(1_000) % 2, "p": p}).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(InvalidInputError, match="got 3 missing values in p, first at row 150"):
+        evaluate_files(tmp_path / "a.parquet", y_true="y", y_proba="p")

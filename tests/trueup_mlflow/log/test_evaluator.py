@@ -22,6 +22,14 @@ with warnings.catch_warnings():  # MLflow warns of its own type hints while it i
         def predict(self, model_input):
             return 1.0 / (1.0 + np.exp(-model_input["a"].to_numpy()))
 
+    class NamedClasses(mlflow.pyfunc.PythonModel):
+        def __init__(self, names):
+            self.names = names
+
+        def predict(self, model_input):
+            p = 1.0 / (1.0 + np.exp(-model_input["a"].to_numpy()))
+            return pd.DataFrame(dict(zip(self.names, (p, 1.0 - p), strict=True)))
+
     class LabelsOnly(mlflow.pyfunc.PythonModel):
         def predict(self, model_input):
             return (model_input["a"].to_numpy() > 0).astype(int)
@@ -230,6 +238,26 @@ def test_pyfunc_model_that_returns_probabilities(client):
     _, result = evaluate(info.model_uri, frame[[*FEATURES, "y"]], "trueup")
     expected = trueup.evaluate(frame["y"], Probabilities().predict(frame))
     assert result.metrics["calibrated_log_loss"] == pytest.approx(expected.calibrated, rel=1e-9)
+
+
+def test_class_columns_of_a_pyfunc_model_are_taken_by_their_names(client):
+    _, data = split(table())
+    data = data.assign(y=np.array(["no", "yes"])[data["y"]])
+    info = log_pyfunc(NamedClasses(["yes", "no"]))
+    run_id, _ = evaluate(info.model_uri, data[[*FEATURES, "y"]], "trueup")
+    p = 1.0 / (1.0 + np.exp(-data["a"].to_numpy()))
+    reference = trueup.evaluate(data["y"].to_numpy(), p, labels=["no", "yes"])
+    metrics = client.get_run(run_id).data.metrics
+    assert metrics["calibrated_log_loss"] == pytest.approx(reference.calibrated, rel=1e-12)
+
+
+def test_class_columns_of_other_names_than_the_label_list_are_refused(client):
+    _, data = split(table())
+    info = log_pyfunc(NamedClasses(["p_yes", "p_no"]))
+    config = {"label_list": [0, 1]}
+    run_id, _ = evaluate(info.model_uri, data[[*FEATURES, "y"]], "trueup", evaluator_config=config)
+    reason = client.get_run(run_id).data.tags["trueup.skipped.log_loss"]
+    assert "predictions must have a column for each class of labels" in reason
 
 
 def test_model_of_labels_is_a_tag_and_the_evaluation_goes_on(client):
