@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test bench hostile reproduce lint docs docs-check examples clean
+.PHONY: demo test bench hostile reproduce lint docs docs-check examples notebooks clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -67,6 +67,14 @@ docs-check: $(INSTALLED)
 
 examples: $(INSTALLED)
 	for script in examples/*.py; do PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python $$script || exit 1; done
+
+# Each notebook is kept as a script; this runs it and writes it, with its output, to build/notebooks.
+notebooks: $(INSTALLED)
+	mkdir -p build/notebooks
+	for script in examples/notebooks/*.py; do \
+		$(BIN)/python -m jupytext --quiet --to ipynb --execute \
+			--output build/notebooks/$$(basename $$script .py).ipynb $$script || exit 1; \
+	done
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache mlruns mlflow.db

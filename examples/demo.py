@@ -35,7 +35,7 @@ from tqdm import tqdm
 
 from trueup import Evaluation
 from trueup.comparison import metric_accuracy, variance_reduction
-from trueup_mlflow import log_evaluation
+from trueup_mlflow import compare_runs, log_evaluation
 from trueup_mlflow.seeds import log_seed_summary
 
 STORE = "sqlite:///mlflow.db"
@@ -82,8 +82,9 @@ def main(n_seeds: int, workers: int) -> None:
         _finish_parent(client, seeds)
     click.echo(_noise_table(results))
     click.echo(_order_table(results))
+    click.echo(_logged_decision(results))
     click.echo(
-        f"See every run:  .venv/bin/mlflow ui --backend-store-uri {mlflow.get_tracking_uri()}"
+        f"Look at all of it:  .venv/bin/trueup ui --tracking-uri {mlflow.get_tracking_uri()}"
     )
 
 
@@ -160,6 +161,18 @@ def _order_table(results: dict[str, Seeds]) -> str:
         "which the calibrated metric takes out on purpose: read bias_cost_log_loss beside it."
     )
     return "\n".join([*lines, ""])
+
+
+def _logged_decision(results: dict[str, Seeds]) -> str:
+    """Decide between the first pair, log the decision to a run of its own, and return it."""
+    first, second = PAIRS[0]
+    candidate, baseline = (
+        f"tags.`mlflow.parentRunId` = '{results[one.name].parent_run_id}'" for one in PAIRS[0]
+    )
+    decision = compare_runs(
+        candidate, baseline, metric="calibrated_log_loss", experiment_names=[EXPERIMENT]
+    )
+    return f"{decision.sentence(first.name, second.name)}\n"
 
 
 def _order_row(results: dict[str, Seeds], first: Pipeline, second: Pipeline) -> str:

@@ -40,6 +40,10 @@ def test_a_reader_clicks_through_all_pages(visit, filled):
     page.get_by_role("link", name="Compare").click()
     assert page.locator(".matrix .wins").count() > 0
     assert page.locator(".matrix .refused").count() == 6
+    page.locator(".matrix .inconclusive").first.get_by_text("more seed").wait_for()
+    page.get_by_text("Copy as Markdown").click()
+    page.wait_for_load_state("networkidle")
+    assert "| pipeline |" in page.locator("textarea").input_value()
     page.locator(".matrix .loses a").first.click()
     assert page.locator("#pair .tie").count() == 6 + 2
     assert "beats" in page.locator("#pair .verdict").inner_text()

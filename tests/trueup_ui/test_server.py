@@ -87,8 +87,7 @@ def test_pages_write_nothing(served, filled):
 
 
 def test_a_comparison_can_be_copied_as_markdown(served, filled):
-    _, _, text = ask(f"{served}/experiment/{filled.experiment}/compare")
-    copied = re.search("<textarea.*?>(.*?)</textarea>", text, re.DOTALL)[1]
+    _, _, copied = ask(f"{served}/experiment/{filled.experiment}/compare.md")
     assert "| pipeline | mean ± sd | seeds |" in copied
     assert r"a \| plain \`name\`" in copied
     assert "Different validation rows" in copied

@@ -13,8 +13,27 @@ export function prepare(root) {
   for (const tick of root.querySelectorAll("[data-time]")) {
     tick.textContent = new Date(Number(tick.dataset.time)).toLocaleDateString(undefined, { dateStyle: "medium" });
   }
+  for (const matrix of root.querySelectorAll("[data-outlook]")) showSeedsNeeded(matrix);
   for (const section of root.querySelectorAll("[data-curves]")) showCurves(section);
 }
+
+// How many more seeds an open pair needs is simulated, which takes a while the first time.
+async function showSeedsNeeded(matrix) {
+  const cells = [...matrix.querySelectorAll("[data-open]")];
+  if (!cells.length) return;
+  const answer = await fetch(matrix.dataset.outlook).then((reply) => reply.json());
+  for (const cell of cells) cell.textContent = answer[cell.dataset.open] ?? cell.textContent;
+}
+
+document.addEventListener(
+  "toggle",
+  async (event) => {
+    const { markdown } = event.target.dataset ?? {};
+    if (!markdown || !event.target.open) return;
+    event.target.querySelector("textarea").value = await fetch(markdown).then((reply) => reply.text());
+  },
+  true,
+);
 
 document.addEventListener("change", (event) => {
   const form = event.target.closest("form[data-submit]");

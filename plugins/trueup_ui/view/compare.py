@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trueup.comparison import order_note
+from trueup_mlflow.compare.seed_runs import PARENT_TAG
 from trueup_mlflow.write.items import COMPARISON_ROLE, calibrated_key
 from trueup_ui.read.stored_run import StoredRun
 from trueup_ui.view.axis import Axis, Tick
@@ -14,6 +16,7 @@ from trueup_ui.view.pairs import Pair, compare_pair, paired_values
 from trueup_ui.view.pipelines import Pipeline, group
 from trueup_ui.view.seeds import Spread, finished_values, metric_keys
 
+_OF_PARENT = re.compile(rf"tags\.`?{re.escape(PARENT_TAG)}`?\s*=\s*'(\w+)'")
 MOST_PIPELINES = 12
 """As many stand in the matrix at once."""
 
@@ -63,11 +66,13 @@ class PairFigure:
 
 @dataclass(frozen=True)
 class LoggedDecision:
-    """A comparison run that somebody logged."""
+    """A comparison run that somebody logged; an arm is a pipeline's name or a filter of MLflow."""
 
     run_id: str
     experiment_id: str
     name: str
+    candidate: str
+    baseline: str
     text: str
     time: int
 
@@ -116,16 +121,25 @@ def compare_page(runs: Sequence[StoredRun], asked: Asked) -> ComparePage:
 def logged_decisions(runs: Sequence[StoredRun]) -> tuple[LoggedDecision, ...]:
     """Return the comparisons that were logged, the latest first."""
     found = [run for run in runs if run.role == COMPARISON_ROLE]
+    names = {run.run_id: run.name for run in runs}
     return tuple(
         LoggedDecision(
             run.run_id,
             run.experiment_id,
             run.name,
+            _arm_name(run.params.get("candidate", ""), names),
+            _arm_name(run.params.get("baseline", ""), names),
             run.tags.get("mlflow.note.content", ""),
             run.start,
         )
         for run in reversed(found)
     )
+
+
+def _arm_name(query: str, names: Mapping[str, str]) -> str:
+    """Return the name of the parent whose children a filter finds, or the filter."""
+    parent = _OF_PARENT.fullmatch(query.strip())
+    return query if parent is None else names.get(parent[1], query)
 
 
 def _metrics(runs: Sequence[StoredRun]) -> list[str]:

@@ -68,7 +68,10 @@ class Pair:
 
     @property
     def outlook(self) -> str:
-        """How many more seeds would settle it; "" where it is settled."""
+        """How many more seeds would settle it; "" where it is settled.
+
+        A simulation says so: it takes a third of a second the first time.
+        """
         if self.comparison is None or self.outcome != "inconclusive":
             return ""
         needed = self.comparison.seeds_needed()
@@ -76,7 +79,7 @@ class Pair:
 
     @property
     def sentence(self) -> str:
-        """The decision in words."""
+        """The decision in words, with the outlook where it is open."""
         if self.comparison is None:
             return self.refusal
         return self.comparison.sentence(self.first.name, self.second.name)

@@ -10,6 +10,7 @@ import numpy as np
 
 from trueup.arguments import is_fraction, whole_number
 from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup.evaluation.effective_rows import effective_rows, say_if_few
 from trueup.evaluation.evaluate import evaluate
 from trueup.evaluation.resampled_costs import residuals_of, signed_roots
 from trueup.losses import Loss
@@ -17,6 +18,9 @@ from trueup.losses.scaling import scaled
 from trueup.read.inputs import read_rows
 from trueup.read.order import by_position
 from trueup.read.rows import Rows
+
+_LEAST_FREEDOM = 0.1
+"""Of a single row that has nearly all the weight: it says next to nothing, but not nothing."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +59,11 @@ class BiasTest:
     statistic : float
         Mean of label minus prediction over its standard error; positive = predictions too low.
     p_value : float
-        Two-sided, from Student's t with n - 1 degrees of freedom.
+        Two-sided, from Student's t with ``n_effective - 1`` degrees of freedom.
     n : int
         Rows of positive weight.
+    n_effective : float
+        Rows of equal weight that would say as much; n without weights.
 
     Examples
     --------
@@ -69,6 +75,7 @@ class BiasTest:
     statistic: float
     p_value: float
     n: int
+    n_effective: float
 
 
 def bias_cost_interval(
@@ -138,6 +145,11 @@ def bias_cost_interval(
     roots = signed_roots(rows, n_resamples, np.random.default_rng(random_state))
     tail = 0.5 * (1.0 - confidence_level)
     low, high = np.quantile(roots, [tail, 1.0 - tail], method="weibull")
+    if rows.weight is not None:
+        low, high = _widened(
+            (low, high), float(np.median(roots)), effective_rows(rows.weight), tail
+        )
+        say_if_few(rows.weight, len(rows.y_true))
     ends = sorted((float(low) ** 2, float(high) ** 2))
     return BiasCostInterval(
         value, 0.0 if low <= 0.0 <= high else ends[0], ends[1], confidence_level
@@ -200,9 +212,29 @@ def bias_test(
         )
     mean = float(np.average(residual, weights=weight))
     spread = weight * (residual - mean)
-    error = float(np.sqrt(spread @ spread * n / (n - 1)) / weight.sum())
+    effective = effective_rows(weight)
+    freedom = max(effective - 1.0, _LEAST_FREEDOM)
+    error = float(np.sqrt(spread @ spread * effective / freedom) / weight.sum())
     statistic = mean / error if error > 0.0 else (0.0 if mean == 0.0 else np.copysign(np.inf, mean))
-    return BiasTest(float(statistic), float(2.0 * student_t.sf(abs(statistic), n - 1)), n)
+    p_value = float(2.0 * student_t.sf(abs(statistic), freedom))
+    say_if_few(rows.weight, len(residual))
+    return BiasTest(float(statistic), p_value, n, effective)
+
+
+def _widened(
+    ends: tuple[float, float], middle: float, effective: float, tail: float
+) -> tuple[float, float]:
+    """Widen a percentile interval as Student's t is wider than the normal distribution.
+
+    The bootstrap of few rows is too narrow, and with weights few rows may be what there is.
+    """
+    from scipy.stats import norm  # half a second of imports
+    from scipy.stats import t as student_t
+
+    freedom = max(effective - 1.0, _LEAST_FREEDOM)
+    factor = float(student_t.ppf(tail, freedom) / norm.ppf(tail)) * np.sqrt(effective / freedom)
+    low, high = (middle + factor * (end - middle) for end in ends)
+    return low, high
 
 
 def _read_one_bias(y_true: Any, y_pred: Any, **arguments: Any) -> Rows:

@@ -11,6 +11,8 @@ import numpy as np
 
 from trueup._kernels import UInt64Array
 from trueup.errors import InexactSummaryError, InvalidInputError
+from trueup.evaluation.effective_rows import say_if_few
+from trueup.evaluation.thin_periods import join_thin_periods
 from trueup.fields.calibration import FieldCalibration
 from trueup.fields.columns import read_binary_rows
 from trueup.fields.measure import calibration_of_rows
@@ -25,7 +27,7 @@ from trueup.read.rows import Rows
 from trueup.read.times import read_times
 from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
-from trueup.splits import CrossFit, Split, kernel_rule
+from trueup.splits import CrossFit, Rolling, Split, kernel_rule
 from trueup.summaries import LossSummary, summary_type
 
 _DEFAULT_SPLIT = CrossFit()
@@ -129,10 +131,12 @@ def evaluate(
         if times is not None:
             read_times(times, len(given["y_true"]))
         summary.update(**columns, row_id=row_id, threads=threads)
+        say_if_few(given["sample_weight"], len(given["y_true"]))
         with suppress(InexactSummaryError):  # the rows themselves are at hand
             evaluation = summary.compute()
             return replace(evaluation, fields=_measured(fields, summary.loss, columns))
     rows = read_rows(**columns, loss=loss, row_id=row_id, times=times)
+    say_if_few(rows.weight, len(rows.y_true))
     return score(
         _sample(rows, split),
         split,
@@ -257,6 +261,8 @@ def _is_one_column(predictions: Any) -> bool:
 
 def _sample(rows: Rows, split: Split) -> Sample:
     groups = split.groups(rows.row_id, rows.times)
+    if isinstance(split, Rolling):
+        groups = join_thin_periods(rows, groups)
     n_groups = split.n_groups or int(groups.max()) + 1
     weight = None if rows.weight is None else scaled(rows.weight)
     return Sample(

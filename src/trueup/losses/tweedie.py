@@ -73,7 +73,7 @@ class TweedieDeviance(_LogLinked):
     >>> from trueup.losses import TweedieDeviance
     >>> loss = TweedieDeviance(1.3)
     >>> loss.name, loss.values(np.zeros(1), np.log([4.0])).round(4).tolist()
-    ('tweedie_deviance_1.3', [7.5399])
+    ('tweedie_deviance_1.3', [7.54])
     """
 
     name = "tweedie_deviance"

@@ -202,7 +202,8 @@ class Rolling(Split):
         which must be numbers. Datetimes take a duration, such as ``"7d"``, ``"12h"``, ``"30min"``,
         ``timedelta(days=7)``, or the timedelta of numpy or pandas; or calendar months of UTC. The
         first period is not scored. A period without rows is passed over: the bias comes from the
-        latest earlier period that has rows.
+        latest earlier period that has rows. ``evaluate`` joins a period on which no bias can be
+        fitted, such as one without positives, with the next, and says which.
 
     Examples
     --------
