@@ -23,6 +23,7 @@ COMMANDS = {
     "backfill": _Entry("backfill", "Log the metrics of predictions stored in finished runs."),
     "calibrate": _Entry("calibrate", "Compare calibrators on a model's predictions, and fit one."),
     "compare": _Entry("compare", "Decide whether one pipeline beats another, over seeds."),
+    "doctor": _Entry("doctor", "Check installation, switch and store; or what a run gained."),
     "evaluate": _Entry("evaluate", "Score the predictions of files, vanilla and calibrated."),
     "monitor": _Entry("monitor", "Estimate the error of registered models before labels arrive."),
     "report": _Entry("report", "Write the page of an experiment to one file."),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Gate = Literal["better", "not-worse"]
 EXIT_CODES: dict[Outcome, int] = {"passed": 0, "failed": 1, "inconclusive": 3}
+ROWS_DIFFER = 4
 
 
 @click.command("compare")
@@ -60,6 +61,7 @@ EXIT_CODES: dict[Outcome, int] = {"passed": 0, "failed": 1, "inconclusive": 3}
 @click.option("--candidate-name", default="candidate", help="How the sentence calls it.")
 @click.option("--baseline-name", default="baseline", help="How the sentence calls it.")
 @click.option("--names", default=None, help="How all are called, in order: 'DeepFM,Wide,MLP'.")
+@click.option("--no-gate", is_flag=True, help="Exit with 0 whatever is decided.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--markdown", is_flag=True, help="Print a comment for a pull request.")
 @click.pass_context
@@ -71,7 +73,9 @@ def compare(context: click.Context, /, **options: Any) -> None:
     intervals are widened for choosing the best of them, and the gate asks whether the best passes.
     With several metrics, the gate asks for all of them.
 
-    Exit code: 0 the gate is passed, 1 it failed, 2 bad input, 3 inconclusive: train more seeds.
+    Exit code: 0 the gate is passed, 1 it failed, 2 bad input, 3 inconclusive: train more seeds, 4
+    the seeds of a pipeline were scored on different rows (not with --allow-mismatch). With
+    --no-gate it is 0 for each decision.
     """
     names = _names(options)
     if options["as_json"] and options["markdown"]:
@@ -80,7 +84,12 @@ def compare(context: click.Context, /, **options: Any) -> None:
     outcome = _outcome(decisions)
     write = markdown if options["markdown"] else as_json if options["as_json"] else as_text
     echo(write(decisions, f"gate {options['gate']}", outcome))
-    context.exit(EXIT_CODES[outcome])
+    context.exit(0 if options["no_gate"] else _exit_code(decisions, outcome, options))
+
+
+def _exit_code(decisions: Sequence[Decision], outcome: Outcome, options: dict[str, Any]) -> int:
+    own_rows = any(decision.logged.rows_differ for decision in decisions)
+    return ROWS_DIFFER if own_rows and not options["allow_mismatch"] else EXIT_CODES[outcome]
 
 
 def _names(options: dict[str, Any]) -> list[str]:
@@ -167,7 +176,11 @@ def _decisions(names: Sequence[str], options: dict[str, Any]) -> list[Decision]:
             reader = RunReader(client, ids, options["seed_key"])
             metrics = _metrics(options["metrics"], reader, options["pipelines"])
             found = [
-                (name, metric, compare_and_log(candidate, baseline, metric, reader, how))
+                (
+                    name,
+                    metric,
+                    compare_and_log(candidate, baseline, metric, reader, how, (name, names[-1])),
+                )
                 for name, candidate in zip(names, candidates, strict=False)
                 for metric in metrics
             ]

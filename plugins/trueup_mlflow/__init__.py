@@ -11,6 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trueup_mlflow.autologging.autolog import autolog as autolog
+    from trueup_mlflow.callbacks.huggingface import HuggingFaceCallback as HuggingFaceCallback
+    from trueup_mlflow.callbacks.keras import KerasCallback as KerasCallback
+    from trueup_mlflow.callbacks.lightgbm import LightGBMCallback as LightGBMCallback
+    from trueup_mlflow.callbacks.lightning import LightningCallback as LightningCallback
+    from trueup_mlflow.callbacks.xgboost import XGBoostCallback as XGBoostCallback
     from trueup_mlflow.compare.compare_runs import compare_runs as compare_runs
     from trueup_mlflow.log.backfill import backfill as backfill
     from trueup_mlflow.log.log_calibrators import log_calibrators as log_calibrators
@@ -21,6 +26,11 @@ if TYPE_CHECKING:
     from trueup_mlflow.models.calibrated_model import log_calibrated_model as log_calibrated_model
 
 _HOME = {
+    "HuggingFaceCallback": "callbacks.huggingface",
+    "KerasCallback": "callbacks.keras",
+    "LightGBMCallback": "callbacks.lightgbm",
+    "LightningCallback": "callbacks.lightning",
+    "XGBoostCallback": "callbacks.xgboost",
     "autolog": "autologging.autolog",
     "backfill": "log.backfill",
     "compare_runs": "compare.compare_runs",

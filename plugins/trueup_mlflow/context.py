@@ -17,8 +17,8 @@ from mlflow.tracking.context.abstract_context import RunContextProvider
 
 AUTOLOG_VARIABLE = "TRUEUP_AUTOLOG"
 SEED_VARIABLE = "TRUEUP_SEED"
-_ON = ("1", "true", "yes", "on")
-_OFF = ("", "0", "false", "no", "off")
+ON = ("1", "true", "yes", "on")
+OFF = ("", "0", "false", "no", "off")
 
 
 class TrueupRunContext(RunContextProvider):
@@ -47,12 +47,12 @@ class TrueupRunContext(RunContextProvider):
 def is_switched_on() -> bool:
     """Return whether the environment asks for autologging; warn of a value that says neither."""
     value = os.environ.get(AUTOLOG_VARIABLE, "").strip().lower()
-    if value not in (*_ON, *_OFF):
+    if value not in (*ON, *OFF):
         _warn(
-            f"{AUTOLOG_VARIABLE} must be one of {', '.join(_ON)} to switch trueup on; "
+            f"{AUTOLOG_VARIABLE} must be one of {', '.join(ON)} to switch trueup on; "
             f"got {os.environ[AUTOLOG_VARIABLE]!r}. trueup is off."
         )
-    return value in _ON
+    return value in ON
 
 
 def _start_autologging() -> None:

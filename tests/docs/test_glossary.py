@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "plugins" / "trueup_mlflow"
 GLOSSARY = (ROOT / "docs" / "keys.md").read_text()
 WITH_KEYS = [*(PLUGIN / "write").glob("*items.py"), PLUGIN / "log" / "log_study.py"]
-NO_KEYS = {"moved"}  # a value of the record of a batch
+NO_KEYS = {"corrections", "members", "moved", "reasons", "timestamp"}  # of the record of a batch
 
 
 def literal_parts(node: ast.AST | None, constants: dict[str, str]) -> list[str]:

@@ -36,6 +36,14 @@ def uri(tmp_path_factory):
             client.log_metric(run_id, METRIC, value)
             client.log_metric(run_id, METRIC.removeprefix("calibrated_"), value + JITTER[seed])
             client.set_terminated(run_id)
+    for seed in range(10):
+        for model in ("own", "owner"):
+            tags = {"trueup.fingerprint.val_log_loss": f"f{seed}"}
+            run_id = client.create_run(experiment, tags=tags).info.run_id
+            client.log_param(run_id, "model", model)
+            client.log_param(run_id, "seed", seed)
+            client.log_metric(run_id, METRIC, VALUES["deep" if model == "own" else "mlp"][seed])
+            client.set_terminated(run_id)
     return uri
 
 
@@ -69,6 +77,19 @@ def test_undecided_candidate_exits_with_three_and_says_what_is_missing(run):
     assert result.exit_code == 3
     assert "Inconclusive" in result.stdout
     assert "would settle it at 95%" in result.stdout
+
+
+def test_undecided_candidate_is_no_failure_without_the_gate(run):
+    result = run("short", "mlp", "--no-gate")
+    assert result.exit_code == 0
+    assert "Inconclusive" in result.stdout
+
+
+def test_seeds_scored_on_rows_of_their_own_have_an_exit_code(run):
+    result = run("own", "owner")
+    assert result.exit_code == 4
+    assert "a split drawn from the seed" in result.stdout
+    assert run("own", "owner", "--allow-mismatch").exit_code == 0
 
 
 def test_equal_candidate_is_not_worse_by_a_margin(run):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from lightgbm import Booster
 
+from trueup.errors import InvalidInputError
 from trueup_mlflow.callbacks.objectives import LOSSES_OF_LOGITS, loss_of_objective, require_logits
 from trueup_mlflow.callbacks.reporter import Reporter
 
@@ -21,6 +22,11 @@ _LOSSES = {
     "poisson": "poisson_deviance",
 }
 _NOT_LOGITS = ("multiclassova",)  # a sigmoid of each class, not a softmax over them
+_ADDED_TO = ("regression",)  # objectives whose prediction is the score itself
+_CV = (
+    "lightgbm.cv is not covered: its models are scored on folds of their own. Call "
+    "trueup_mlflow.log_evaluation with the predictions of each fold."
+)
 
 
 class TrueupCallback:
@@ -44,6 +50,9 @@ class TrueupCallback:
         Put before the loss in each key.
     run_id : str, optional
         The run; the active run by default.
+    init_score : float or array-like of shape (n,) or (n, k), optional
+        What the validation scores start from, where the data sets have an ``init_score``: the
+        model does not know it.
     **options
         Other keywords of :func:`trueup.evaluate`, such as ``sample_weight``.
 
@@ -69,9 +78,11 @@ class TrueupCallback:
         every: int = 10,
         prefix: str = "val_",
         run_id: str | None = None,
+        init_score: Any = None,
         **options: Any,
     ) -> None:
         self._X = X
+        self._init_score = init_score
         self._y = y
         self._loss = loss
         self._every = every
@@ -81,7 +92,9 @@ class TrueupCallback:
         """Log after every so many iterations; LightGBM calls it."""
         is_last = env.iteration + 1 == env.end_iteration
         due = is_last or (env.iteration + 1) % self._every == 0
-        if due and isinstance(env.model, Booster):  # in cross-validation there are several models
+        if not isinstance(env.model, Booster):  # in cross-validation there are several models
+            self._reporter.give_up(_CV)
+        elif due:
             self._reporter.log(
                 env.iteration,
                 loss=lambda: self._choose_loss(env.model),
@@ -94,23 +107,61 @@ class TrueupCallback:
     def _predictions(self, model: Booster, loss: str) -> Mapping[str, Any]:
         objective = _Objective.of(model)
         require_logits(objective.name, loss, _NOT_LOGITS)
-        if loss not in LOSSES_OF_LOGITS:
-            return {"y_true": self._y, "y_pred": model.predict(self._X)}
-        score = np.asarray(model.predict(self._X, raw_score=True))
-        return {"y_true": self._y, "y_logit": objective.slope * score}
+        start = self._start(model)
+        if loss in LOSSES_OF_LOGITS:
+            score = np.asarray(model.predict(self._X, raw_score=True))
+            if objective.is_average:  # raw scores are sums over the trees of a forest
+                score = score / model.current_iteration()
+            return {"y_true": self._y, "y_logit": objective.slope * (score + start)}
+        predicted = np.asarray(model.predict(self._X))
+        if np.any(start) and objective.name not in _ADDED_TO:
+            raise InvalidInputError(
+                f"init_score must be left out where the objective is {objective.name!r}; got one. "
+                "Call trueup_mlflow.log_evaluation with the predictions."
+            )
+        return {"y_true": self._y, "y_pred": predicted + start}
+
+    def _start(self, model: Booster) -> Any:
+        """Return what the scores start from, and refuse to guess it."""
+        if self._init_score is not None:
+            return np.asarray(self._init_score, dtype=np.float64)
+        data = getattr(model, "train_set", None)
+        if data is not None and data.get_init_score() is not None:
+            raise InvalidInputError(
+                "init_score must be given where the training set has one; got None. Pass that of "
+                "the validation rows to TrueupCallback."
+            )
+        return 0.0
 
 
 @dataclass(frozen=True)
 class _Objective:
-    """What a booster was trained for, under LightGBM's own name, and the slope of its sigmoid."""
+    """What a booster was trained for.
+
+    Attributes
+    ----------
+    name : str
+        LightGBM's own name of the objective.
+    slope : float
+        Of the sigmoid.
+    is_average : bool
+        Whether the trees are a random forest, whose prediction is their mean.
+    """
 
     name: str
     slope: float
+    is_average: bool
 
     @classmethod
     def of(cls, model: Booster) -> _Objective:
         """Read the model itself: parameters have aliases, and an objective may be a function."""
-        line = re.search(r"^objective=(.*)$", model.model_to_string(num_iteration=1), re.MULTILINE)
+        text = model.model_to_string(num_iteration=1)
+        line = re.search(r"^objective=(.*)$", text, re.MULTILINE)
         name, *settings = line[1].split() if line else ("custom",)
-        slopes = [float(text.partition(":")[2]) for text in settings if text.startswith("sigmoid:")]
-        return cls(name, slopes[0] if slopes else 1.0)
+        slopes = [float(one.partition(":")[2]) for one in settings if one.startswith("sigmoid:")]
+        is_average = re.search(r"^average_output$", text, re.MULTILINE) is not None
+        return cls(name, slopes[0] if slopes else 1.0, is_average)
+
+
+LightGBMCallback = TrueupCallback
+"""The callback under the name that it has in :mod:`trueup_mlflow`."""

@@ -9,6 +9,7 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import MLFlowLogger
 
+from trueup.errors import InvalidInputError
 from trueup_mlflow.callbacks.reporter import Reporter
 from trueup_mlflow.write.failures import describe, warn
 from trueup_mlflow.write.items import calibrated_key, metric_key
@@ -16,9 +17,29 @@ from trueup_mlflow.write.items import calibrated_key, metric_key
 Read = Callable[[Any, Any], Mapping[str, Any]]
 
 
+_NAMES = ("y_true", "y_pred", "y_logit")
+
+
 def read_outputs(outputs: Any, _batch: Any) -> Mapping[str, Any]:
-    """Return ``y_true`` and ``y_pred`` or ``y_logit`` from what ``validation_step`` returned."""
-    return {name: outputs[name] for name in ("y_true", "y_pred", "y_logit") if name in outputs}
+    """Return ``y_true`` and ``y_pred`` or ``y_logit`` from what ``validation_step`` returned.
+
+    Raises
+    ------
+    InvalidInputError
+        If it returned anything else.
+    """
+    found = {name: outputs[name] for name in _NAMES if name in _keys(outputs)}
+    if "y_true" not in found or len(found) != 2:
+        got = f"the keys {sorted(outputs)}" if isinstance(outputs, Mapping) else type(outputs)
+        raise InvalidInputError(
+            f"validation_step must return y_true and y_pred or y_logit as a dictionary; got {got}. "
+            'Add return {"loss": loss, "y_true": y, "y_logit": logits}, or pass read=.'
+        )
+    return found
+
+
+def _keys(outputs: Any) -> Mapping[str, Any]:
+    return outputs if isinstance(outputs, Mapping) else {}
 
 
 class TrueupCallback(Callback):
@@ -92,7 +113,7 @@ class TrueupCallback(Callback):
             return
         try:
             part = self._read(outputs, batch)
-            self._parts.append({name: part[name].detach().cpu() for name in part})
+            self._parts.append(_as_rows(part))
         except Exception as failure:  # it would end the training of the user
             self._reporter.fail(self._loss, failure)
 
@@ -114,3 +135,20 @@ class TrueupCallback(Callback):
 
     def _rows(self) -> Mapping[str, Any]:
         return {name: torch.cat([part[name] for part in self._parts]) for name in self._parts[0]}
+
+
+def _as_rows(part: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return the tensors on the CPU; a last batch of one row may have lost its dimension."""
+    on_cpu = {name: tensor.detach().cpu() for name, tensor in part.items()}
+    if "y_true" in on_cpu and on_cpu["y_true"].ndim == 0:
+        return {
+            name: tensor.reshape(1, -1)
+            if tensor.ndim == 1 and len(tensor) > 1
+            else tensor.reshape(tensor.shape or (1,))
+            for name, tensor in on_cpu.items()
+        }
+    return {name: tensor.reshape(tensor.shape or (1,)) for name, tensor in on_cpu.items()}
+
+
+LightningCallback = TrueupCallback
+"""The callback under the name that it has in :mod:`trueup_mlflow`."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from trueup.errors import InvalidInputError
 
+_RANKING = ("rank", "ndcg")
 LOSSES_OF_LOGITS = ("log_loss", "brier_score")
 """Losses for which the raw scores of a booster are read as logits."""
 
@@ -32,8 +33,14 @@ def require_logits(objective: str, loss: str, not_logits: tuple[str, ...]) -> No
     Raises
     ------
     InvalidInputError
-        If the objective is one of ``not_logits``.
+        If the objective is one of ``not_logits``, or any ranking objective: its scores are compared
+        with one another only.
     """
+    if any(word in objective for word in _RANKING):
+        raise InvalidInputError(
+            f"the objective must predict labels; got {objective!r}, which ranks. Read a ranking "
+            "metric: one bias term does not change it."
+        )
     if loss in LOSSES_OF_LOGITS and objective in not_logits:
         raise InvalidInputError(
             f"loss must fit the objective {objective!r}, whose scores are no logits; "

@@ -79,6 +79,9 @@ class Reporter:
             writer.skip(metric_key(loss, self.prefix), describe(failure))
 
     def give_up(self, reason: str) -> None:
-        """Warn without a tag, and log nothing more."""
+        """Warn without a tag, the first time only, and log nothing more."""
+        if self._failed:
+            return
         self._failed = True
-        warn(reason)
+        with suppress(Exception):
+            warn(reason)

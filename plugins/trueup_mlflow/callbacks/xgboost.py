@@ -22,6 +22,10 @@ _LOSSES = {
     "count:poisson": "poisson_deviance",
 }
 _NOT_LOGITS = ("binary:hinge",)
+_CV = (
+    "xgboost.cv is not covered: its models are scored on folds of their own. Call "
+    "trueup_mlflow.log_evaluation with the predictions of each fold."
+)
 
 
 class TrueupCallback(TrainingCallback):
@@ -76,7 +80,9 @@ class TrueupCallback(TrainingCallback):
 
     def after_iteration(self, model: Any, epoch: int, _evals_log: Any) -> bool:
         """Log after every so many iterations; never stop the training."""
-        if self._every is not None and (epoch + 1) % self._every == 0:
+        if not isinstance(model, Booster):  # in cross-validation there are several models
+            self._reporter.give_up(_CV)
+        elif self._every is not None and (epoch + 1) % self._every == 0:
             self._log(model, epoch)
         return False
 
@@ -89,14 +95,13 @@ class TrueupCallback(TrainingCallback):
                 self._log(model, step)
         return model
 
-    def _log(self, model: Any, step: int) -> None:
-        if isinstance(model, Booster):  # in cross-validation there are several models
-            self._last_step = step
-            self._reporter.log(
-                step,
-                loss=lambda: self._loss or loss_of_objective(_objective(model), _LOSSES),
-                predict=lambda loss: self._predictions(model, loss, step),
-            )
+    def _log(self, model: Booster, step: int) -> None:
+        self._last_step = step
+        self._reporter.log(
+            step,
+            loss=lambda: self._loss or loss_of_objective(_objective(model), _LOSSES),
+            predict=lambda loss: self._predictions(model, loss, step),
+        )
 
     def _predictions(self, model: Booster, loss: str, step: int) -> Mapping[str, Any]:
         require_logits(_objective(model), loss, _NOT_LOGITS)
@@ -114,3 +119,7 @@ class TrueupCallback(TrainingCallback):
 
 def _objective(model: Booster) -> str:
     return str(json.loads(model.save_config())["learner"]["objective"]["name"])
+
+
+XGBoostCallback = TrueupCallback
+"""The callback under the name that it has in :mod:`trueup_mlflow`."""

@@ -13,6 +13,7 @@ from mlflow.entities import Param
 from trueup.comparison import Comparison, compare, order_note
 from trueup.decide.pairing import Paired
 from trueup.errors import StateMismatchError, TrueupWarning
+from trueup_mlflow.compare.names import DEFAULT, names_of
 from trueup_mlflow.compare.pipelines import Arms
 from trueup_mlflow.compare.seed_runs import RunReader, experiment_ids
 from trueup_mlflow.write.comparison_figure import comparison_figure
@@ -22,18 +23,33 @@ from trueup_mlflow.write.comparison_items import (
     comparison_metrics,
     comparison_table,
     comparison_tags,
+    name_tag,
 )
+from trueup_mlflow.write.experiments import mark_as_model_training
 from trueup_mlflow.write.items import LogItems
 from trueup_mlflow.write.writer import RunWriter
 
 
 @dataclass(frozen=True)
 class LoggedComparison:
-    """A decision and the run that it was logged to."""
+    """A decision and the run that it was logged to.
+
+    Attributes
+    ----------
+    comparison : Comparison
+        The decision.
+    run_id : str
+        The run.
+    note : str
+        What else is to be said.
+    rows_differ : bool
+        Whether the seeds of an arm were scored on rows of their own.
+    """
 
     comparison: Comparison
     run_id: str
     note: str
+    rows_differ: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +86,8 @@ def compare_runs(
     greater_is_better: bool = False,
     allow_failed: bool = False,
     allow_mismatch: bool = False,
+    candidate_name: str = "candidate",
+    baseline_name: str = "baseline",
 ) -> Comparison:
     """Decide between two pipelines whose runs are in an MLflow store.
 
@@ -91,6 +109,8 @@ def compare_runs(
         As in :func:`trueup.comparison.compare`. A run that did not finish is a failed seed.
     allow_mismatch : bool, default False
         Compare although fingerprints differ, and record it.
+    candidate_name, baseline_name : str
+        What the logged run and its description call them.
 
     Returns
     -------
@@ -129,22 +149,35 @@ def compare_runs(
         allow_failed,
         allow_mismatch,
     )
-    return compare_and_log(candidate, baseline, metric, reader, options).comparison
+    names = candidate_name, baseline_name
+    return compare_and_log(candidate, baseline, metric, reader, options, names).comparison
 
 
 def compare_and_log(
-    candidate: str, baseline: str, metric: str, reader: RunReader, options: ComparisonOptions
+    candidate: str,
+    baseline: str,
+    metric: str,
+    reader: RunReader,
+    options: ComparisonOptions,
+    names: tuple[str, str] = DEFAULT,
 ) -> LoggedComparison:
-    """Read both arms, decide, and log the decision; see :func:`compare_runs`."""
+    """Read both arms, decide, and log the decision; see :func:`compare_runs`.
+
+    The run is named by ``names``; by what the filters ask for, where these are the defaults.
+    """
     arms = Arms(reader.read("candidate", candidate), reader.read("baseline", baseline))
     arms.check(metric, allow_failed=options.allow_failed)
     comparison = _compare(arms, metric, options)
     checked = _check_fingerprints(comparison, arms, metric, options.allow_mismatch)
-    note = _order_note(comparison, arms, metric, options)
-    tags = comparison_tags(comparison, note, checked)
+    own_rows = arms.seeds_with_own_rows(metric)
+    notes = [_order_note(comparison, arms, metric, options), own_rows]
+    note = " ".join(filter(None, notes))
+    tags = comparison_tags(comparison, note, checked, names)
+    if names == DEFAULT:
+        tags |= name_tag(comparison, names_of(candidate, baseline))
     asked = {"candidate": candidate, "baseline": baseline, "metric": metric}
     run_id = _log(reader.client, comparison, arms, asked, tags)
-    return LoggedComparison(comparison, run_id, note)
+    return LoggedComparison(comparison, run_id, note, rows_differ=bool(own_rows))
 
 
 def _compare(arms: Arms, metric: str, options: ComparisonOptions) -> Comparison:
@@ -197,10 +230,9 @@ def _log(
     tags: dict[str, str],
 ) -> str:
     """Log the decision to a new run and return its id."""
-    metric = asked["metric"]
-    run = client.create_run(
-        arms.candidate[0].experiment_id, tags=tags, run_name=f"compare {metric}"
-    )
+    metric, experiment_id = asked["metric"], arms.candidate[0].experiment_id
+    mark_as_model_training(client, experiment_id)
+    run = client.create_run(experiment_id, tags=tags)
     run_id = str(run.info.run_id)
     client.log_batch(run_id, params=[Param(key, text) for key, text in asked.items()])
     writer = RunWriter(run_id, client)

@@ -69,6 +69,20 @@ class Arms:
                 return f"{first[a]} at candidate seed {a!r} and {second[b]} at baseline seed {b!r}"
         return ""
 
+    def seeds_with_own_rows(self, metric: str) -> str:
+        """Say that the seeds of an arm were scored on rows of their own; empty where none were."""
+        for arm, runs in self.named().items():
+            found = [item for item in self._fingerprints(runs, metric).items() if item[1]]
+            other = next((seed for seed, rows in found if rows != found[0][1]), None)
+            if other is not None:
+                return (
+                    f"The seeds of the {arm} were scored on different rows (seeds "
+                    f"{found[0][0]!r} and {other!r}), so the decision is also about the rows that "
+                    "were drawn. The usual cause is a split drawn from the seed: draw the "
+                    "validation rows once, with a random_state that is not the seed."
+                )
+        return ""
+
     @staticmethod
     def _fingerprints(runs: Sequence[SeedRun], metric: str) -> dict[Seed, str | None]:
         finished = [run for run in runs if math.isfinite(run.value(metric))]

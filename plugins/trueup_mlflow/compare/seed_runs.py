@@ -33,6 +33,12 @@ class SeedRun:
         Last value of each metric.
     fingerprints : mapping
         Metric key K -> fingerprint of the rows and the split it was computed from.
+    name : str
+        What MLflow's page calls it.
+    start_time : int
+        Milliseconds since 1970.
+    parent : str, optional
+        Its parent run.
     """
 
     seed: int | str
@@ -41,6 +47,9 @@ class SeedRun:
     experiment_id: str
     metrics: dict[str, float]
     fingerprints: dict[str, str]
+    name: str = ""
+    start_time: int = 0
+    parent: str | None = None
 
     def value(self, metric: str) -> float:
         """Return the metric of a finished run, NaN where it failed or lacks the metric."""
@@ -141,7 +150,8 @@ class RunReader:
         if text is None:
             raise InvalidInputError(
                 f"{arm} must match runs with the parameter or tag {self.seed_key!r}; got run "
-                f"{run.info.run_id} without. Log it, name another seed_key, or pass seed_key=None."
+                f"{run.info.run_id} without. {self._relation(run)}Log it, name another seed_key, "
+                "or pass seed_key=None."
             )
         return SeedRun(
             seed=int(text) if text.lstrip("-").isdecimal() else text,
@@ -150,7 +160,21 @@ class RunReader:
             experiment_id=run.info.experiment_id,
             metrics=dict(run.data.metrics),
             fingerprints=_fingerprints(run.data.tags),
+            name=run.info.run_name or "",
+            start_time=run.info.start_time or 0,
+            parent=run.data.tags.get(PARENT_TAG),
         )
+
+    def _relation(self, run: Run) -> str:
+        """Say whether a run is a parent or a child, and the filter that would do."""
+        parent = run.data.tags.get(PARENT_TAG)
+        if parent is not None:
+            return f"It is a child: ask for \"attributes.run_id = '{parent}'\", its parent. "
+        children = list(self._search(f"tags.{PARENT_TAG} = '{run.info.run_id}'"))
+        if not children:
+            return ""
+        filter_string = f"tags.{PARENT_TAG} = '{run.info.run_id}'"
+        return f'It is the parent of {len(children)} runs: ask for them with "{filter_string}". '
 
 
 def experiment_ids(client: MlflowClient, names: Sequence[str] | None) -> list[str]:
@@ -200,9 +224,20 @@ def _one_per_seed(arm: str, runs: Sequence[SeedRun]) -> tuple[SeedRun, ...]:
         other = chosen.get(run.seed)
         if other is not None and other.status == run.status == "FINISHED":
             raise InvalidInputError(
-                f"{arm} must match one finished run per seed; got runs {other.run_id} and "
-                f"{run.run_id} for seed {run.seed!r}. Narrow the filter."
+                f"{arm} must match one finished run per seed; got runs {other.run_id} "
+                f"({other.name}) and {run.run_id} ({run.name}) for seed {run.seed!r}. "
+                f"{_narrower(other, run)}"
             )
         if other is None or other.status != "FINISHED":
             chosen[run.seed] = run
     return tuple(chosen.values())
+
+
+def _narrower(first: SeedRun, second: SeedRun) -> str:
+    """Return the filter that tells apart two runs of one seed, as advice."""
+    if first.parent != second.parent:
+        parent = second.parent or first.parent
+        return f"They have different parents: add \"and tags.{PARENT_TAG} = '{parent}'\"."
+    if second.start_time > first.start_time:
+        return f'For the later ones add "and attributes.start_time >= {second.start_time}".'
+    return "Narrow the filter."

@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from trueup_mlflow.monitor.batches import estimate_chunks as estimate_chunks
     from trueup_mlflow.monitor.batches import estimate_periods as estimate_periods
     from trueup_mlflow.monitor.batches import init_missing as init_missing
-    from trueup_mlflow.monitor.batches import watch as watch
+    from trueup_mlflow.monitor.gates import status as status
     from trueup_mlflow.monitor.operations import compare as compare
     from trueup_mlflow.monitor.operations import estimate as estimate
     from trueup_mlflow.monitor.operations import init as init
-    from trueup_mlflow.monitor.operations import realize as realize
     from trueup_mlflow.monitor.operations import records as records
     from trueup_mlflow.monitor.operations import report as report
-    from trueup_mlflow.monitor.operations import status as status
+    from trueup_mlflow.monitor.realizing import realize as realize
+    from trueup_mlflow.monitor.session import Session as Session
+    from trueup_mlflow.monitor.watching import watch as watch
 
 _HOME = {
     "compare": "operations",
@@ -29,11 +30,12 @@ _HOME = {
     "estimate_periods": "batches",
     "init": "operations",
     "init_missing": "batches",
-    "realize": "operations",
+    "realize": "realizing",
     "records": "operations",
     "report": "operations",
-    "status": "operations",
-    "watch": "batches",
+    "Session": "session",
+    "status": "gates",
+    "watch": "watching",
 }
 
 __all__ = sorted(_HOME)

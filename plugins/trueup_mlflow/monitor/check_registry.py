@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import mlflow
-import numpy as np
 import pandas as pd
 from mlflow.artifacts import download_artifacts
 from mlflow.models import get_model_info
@@ -20,8 +19,17 @@ from mlflow.tracking import MlflowClient
 from trueup import __version__
 from trueup.errors import InvalidInputError
 from trueup.monitoring import ConsensusEstimator, OneStepCheckModel
-from trueup.monitoring.inputs import finite_vector, is_binary
-from trueup_mlflow.monitor.registered_model import LoadedModel, RegisteredVersion
+from trueup.monitoring.alarms import ReferenceProfile
+from trueup.monitoring.inputs import is_binary
+from trueup.monitoring.learning import SCALE_PRIOR
+from trueup.monitoring.reference_periods import scale_prior
+from trueup.read.times import read_times
+from trueup_mlflow.monitor.classes import label_numbers, target_classes
+from trueup_mlflow.monitor.feature_choice import chosen_features
+from trueup_mlflow.monitor.predictions import LoadedModel
+from trueup_mlflow.monitor.registered_model import RegisteredVersion
+from trueup_mlflow.monitor.row_ids import id_kind
+from trueup_mlflow.monitor.schema import Schema, numeric_moments, require_columns
 from trueup_mlflow.monitor.store import experiment_of
 from trueup_mlflow.write.items import ROLE_TAG, VERSION_TAG
 from trueup_mlflow.write.monitor_items import (
@@ -40,45 +48,6 @@ _CODE = Path(__file__).with_name("check_model_code.py")
 
 
 @dataclass(frozen=True)
-class Schema:
-    """What ``init`` was told about the data: names of columns, and whether labels are 0 and 1."""
-
-    target: str
-    row_id: str | None
-    features: tuple[str, ...]
-    binary: bool
-    means: dict[str, float]
-    spreads: dict[str, float]
-
-    def features_of(self, batch: pd.DataFrame) -> pd.DataFrame:
-        """Return the feature columns of a batch.
-
-        Raises
-        ------
-        InvalidInputError
-            If one is missing or there are no rows.
-        """
-        missing = [name for name in self.features if name not in batch]
-        if missing:
-            raise InvalidInputError(
-                f"batch must have the columns {list(self.features)}; got none of {missing}. "
-                "Pass the features that the reference had."
-            )
-        if batch.empty:
-            raise InvalidInputError("batch must hold rows; got none. Check where they come from.")
-        return batch[list(self.features)]
-
-    def moved(self, features: pd.DataFrame, top: int = 5) -> tuple[tuple[str, float], ...]:
-        """Return the numbers whose mean moved most, in the reference's standard deviations."""
-        shifts = {
-            name: float((features[name].mean() - self.means[name]) / self.spreads[name])
-            for name in self.means
-        }
-        finite = [(name, shift) for name, shift in shifts.items() if np.isfinite(shift)]
-        return tuple(sorted(finite, key=lambda pair: -abs(pair[1]))[:top])
-
-
-@dataclass(frozen=True)
 class Check:
     """A loaded check."""
 
@@ -87,47 +56,97 @@ class Check:
     schema: Schema
 
 
-def describe_reference(reference: pd.DataFrame, target: str, row_id: str | None) -> Schema:
-    """Return the schema of a labelled reference.
+@dataclass(frozen=True)
+class Wishes:
+    """What the user of ``init`` said about the reference.
+
+    Attributes
+    ----------
+    target, row_id, time : str
+        Columns of labels, ids and times.
+    reference_is : {"held-out", "train"}
+        Whether the model has seen the rows.
+    features, ignore : sequence of str
+        Columns that the check is to see, or not.
+    prediction : str
+        Column of the model's output.
+    time_format : str
+        Format of times that are text.
+    """
+
+    target: str
+    row_id: str | None = None
+    reference_is: ReferenceKind = "held-out"
+    time: str | None = None
+    time_format: str | None = None
+    features: Sequence[str] | None = None
+    ignore: Sequence[str] = ()
+    prediction: str | None = None
+
+
+def train_check(model: LoadedModel, reference: pd.DataFrame, wishes: Wishes) -> Check:
+    """Describe a labelled reference, and fit the consensus and the paper's L on it.
 
     Raises
     ------
     InvalidInputError
-        If the target or the row id is not a column, or no feature is left.
+        If anything is wrong with the reference, or with the model's predictions for it.
     """
-    for name in (target, *([row_id] if row_id else [])):
-        if name not in reference:
-            raise InvalidInputError(
-                f"reference must have the column {name!r}; got {list(reference.columns)}. "
-                "Check the spelling."
-            )
-    features = tuple(str(name) for name in reference.columns if name not in (target, row_id))
-    if not features:
-        raise InvalidInputError("reference must have features; got none. Pass all columns.")
-    numeric = reference[list(features)].select_dtypes("number")
-    spreads = numeric.std().replace(0.0, 1.0).fillna(1.0)
-    labels = finite_vector("target", reference[target])
+    schema = _described(model, reference, wishes)
+    features = schema.features_of(reference)
+    labels = label_numbers("target", reference[wishes.target], schema.classes)
+    prediction = model.predict(reference, schema)
+    estimator = model.estimator if wishes.reference_is == "train" else None
+    consensus = ConsensusEstimator(estimator, reference=wishes.reference_is)
+    consensus.fit(features, prediction, labels)
+    one_step = OneStepCheckModel().fit(features, prediction, labels)
+    means, spreads = numeric_moments(reference, schema.features)
+    told = replace(
+        schema,
+        means=means,
+        spreads=spreads,
+        reference_error=consensus.reference_error,
+        scale_prior=_scale_prior(consensus, reference, wishes),
+        profile=ReferenceProfile.of(features, prediction).to_json(),
+    )
+    return Check(consensus, one_step, told)
+
+
+def _described(model: LoadedModel, reference: pd.DataFrame, wishes: Wishes) -> Schema:
+    require_columns(reference, (wishes.target, wishes.row_id, wishes.time))
+    apart = (wishes.target, wishes.row_id, wishes.time)
+    rest = tuple(str(name) for name in reference.columns if name not in apart)
+    inputs = tuple(name for name in model.inputs if name != wishes.target) or rest
+    if wishes.reference_is == "train":  # the model is refitted on what the check sees
+        features = inputs
+    else:
+        candidates = [name for name in inputs if name in reference] or rest
+        features = chosen_features(
+            reference, candidates, features=wishes.features, ignore=wishes.ignore
+        )
+    classes = target_classes(reference[wishes.target], model.classes)
+    labels = label_numbers("target", reference[wishes.target], classes)
     return Schema(
-        target=target,
-        row_id=row_id,
+        target=wishes.target,
+        row_id=wishes.row_id,
         features=features,
         binary=is_binary(labels),
-        means={str(name): float(value) for name, value in numeric.mean().fillna(0.0).items()},
-        spreads={str(name): float(value) for name, value in spreads.items()},
+        means={},
+        spreads={},
+        inputs=inputs,
+        prediction=wishes.prediction,
+        classes=classes,
+        id_kind=id_kind(reference[wishes.row_id]) if wishes.row_id else None,
     )
 
 
-def train_check(
-    model: LoadedModel, reference: pd.DataFrame, schema: Schema, reference_is: ReferenceKind
-) -> Check:
-    """Fit the consensus and the paper's L on a labelled reference."""
-    features, labels = schema.features_of(reference), reference[schema.target].to_numpy()
-    prediction = model.predict(features, binary=schema.binary)
-    estimator = model.estimator if reference_is == "train" else None
-    consensus = ConsensusEstimator(estimator, reference=reference_is)
-    consensus.fit(features, prediction, labels)
-    one_step = OneStepCheckModel().fit(features, prediction, labels)
-    return Check(consensus, one_step, schema)
+def _scale_prior(
+    consensus: ConsensusEstimator, reference: pd.DataFrame, wishes: Wishes
+) -> tuple[float, ...]:
+    if wishes.time is None:
+        return SCALE_PRIOR
+    times = read_times(reference[wishes.time], len(reference), time_format=wishes.time_format)
+    return scale_prior(consensus.period_shifts(times))
 
 
 def register_check(check: Check, version: RegisteredVersion, client: MlflowClient) -> str:
@@ -140,7 +159,7 @@ def register_check(check: Check, version: RegisteredVersion, client: MlflowClien
             name="check",
             python_model=str(_CODE),
             artifacts=paths,
-            metadata={"trueup_schema": vars(check.schema)},
+            metadata={"trueup_schema": check.schema.to_json()},
             pip_requirements=[f"trueup[torch,sklearn]=={__version__}"],
         )
     registered = mlflow.register_model(info.model_uri, check_name(version.name))
@@ -183,8 +202,7 @@ def load_schema(version: RegisteredVersion) -> Schema:
         If the version has no check.
     """
     metadata = get_model_info(check_uri(version)).metadata or {}
-    stored = dict(metadata["trueup_schema"])
-    return Schema(**{**stored, "features": tuple(stored["features"])})
+    return Schema.from_json(metadata["trueup_schema"])
 
 
 def check_uri(version: RegisteredVersion) -> str:

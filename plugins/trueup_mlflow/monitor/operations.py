@@ -6,13 +6,11 @@ batch. No estimate sees a change of the target given the features; :func:`realiz
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import mlflow
-import pandas as pd
 from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
@@ -20,38 +18,24 @@ from trueup.monitoring import MSEEstimate
 from trueup.replace_file import replace_file
 from trueup_mlflow.monitor.check_registry import (
     ReferenceKind,
+    Wishes,
     check_uri,
-    describe_reference,
-    load_check,
-    load_schema,
     register_check,
     train_check,
 )
 from trueup_mlflow.monitor.compare_versions import ModelComparison, decide
-from trueup_mlflow.monitor.registered_model import LoadedModel, resolve
-from trueup_mlflow.monitor.report_page import Coverage, draw_series, render_report
-from trueup_mlflow.monitor.store import PREDICTION, MonitorStore, records_of
-from trueup_mlflow.monitor.tables import (
-    digest_of,
-    is_spark_frame,
-    joined,
-    late_labels,
-    read_table,
-    row_ids,
-)
-from trueup_mlflow.write.items import ROLE_TAG
-from trueup_mlflow.write.monitor_items import (
-    ESTIMATED,
-    MODEL_TAG,
-    MONITOR_ROLE,
-    VERSION_OF_MODEL_TAG,
-    BatchRecord,
-    estimate_metrics,
-    realized_metrics,
-    timestamp_of,
-)
+from trueup_mlflow.monitor.gates import aliases_of, kept_threshold, threshold_of
+from trueup_mlflow.monitor.predictions import LoadedModel
+from trueup_mlflow.monitor.registered_model import resolve
+from trueup_mlflow.monitor.report_figure import draw_series
+from trueup_mlflow.monitor.report_page import render_report
+from trueup_mlflow.monitor.session import Session
+from trueup_mlflow.monitor.state import state_of
+from trueup_mlflow.monitor.store import MonitorStore
+from trueup_mlflow.monitor.tables import is_spark_frame, read_table
+from trueup_mlflow.write.monitor_items import FAIL_ABOVE_TAG, BatchRecord
 
-__all__ = ["compare", "estimate", "init", "realize", "records", "report", "status"]
+__all__ = ["compare", "estimate", "init", "records", "report"]
 
 
 def init(
@@ -61,13 +45,19 @@ def init(
     target: str,
     reference_is: ReferenceKind = "held-out",
     row_id: str | None = None,
+    time: str | None = None,
+    time_format: str | None = None,
+    features: Sequence[str] | None = None,
+    ignore: Sequence[str] = (),
+    prediction: str | None = None,
+    fail_above: float | str | None = None,
 ) -> str:
     """Train, log and register the check of a model version.
 
     Parameters
     ----------
     model_uri : str
-        ``models:/NAME/VERSION`` or ``models:/NAME@ALIAS``.
+        ``models:/NAME/VERSION``, ``models:/NAME/latest`` or ``models:/NAME@ALIAS``.
     reference : data frame (pandas, Spark) or path of a parquet or CSV file
         Labelled rows.
     target : str
@@ -76,6 +66,20 @@ def init(
         Whether the model has seen the rows. With "train" it is refitted five-fold where it can be.
     row_id : str, optional
         Column that identifies a row; needed to join labels that arrive late.
+    time : str, optional
+        Column of the rows' times. How much the error differs between the periods of the reference
+        sets how wide the first intervals are, before any label.
+    time_format : str, optional
+        Format of times that are text, as of ``strptime``; ISO 8601 by default.
+    features : sequence of str, optional
+        Columns that the check sees; by default those that the model takes, without running numbers
+        and time stamps.
+    ignore : sequence of str, default ()
+        Columns that the check does not see.
+    prediction : str, optional
+        Which column of the model's output is the prediction, where it gives several.
+    fail_above : float or str, optional
+        Threshold of ``status`` for this version: an error, or "1.5x" the error of the reference.
 
     Returns
     -------
@@ -90,10 +94,17 @@ def init(
     client = MlflowClient()
     version = resolve(model_uri, client)
     table = read_table(reference, row_id=row_id)
-    schema = describe_reference(table, target, row_id)
-    check = train_check(LoadedModel.load(version.uri), table, schema, reference_is)
+    wishes = Wishes(
+        target, row_id, reference_is, time, time_format, features, tuple(ignore), prediction
+    )
+    check = train_check(LoadedModel.load(version.uri), table, wishes)
+    threshold = threshold_of(fail_above, check.schema.reference_error)
     uri = register_check(check, version, client)
-    MonitorStore(version, client).run()  # before two processes could both find that it is missing
+    if threshold is not None:
+        client.set_model_version_tag(
+            version.name, version.version, FAIL_ABOVE_TAG, f"{threshold:.17g}"
+        )
+    _ = MonitorStore(version, client).run_id  # before two processes could both find it missing
     return uri
 
 
@@ -103,7 +114,7 @@ def estimate(model_uri: str, batch: Any, *, at: str | datetime | None = None) ->
     Parameters
     ----------
     model_uri : str
-        ``models:/NAME/VERSION`` or ``models:/NAME@ALIAS``; an alias is followed to its version.
+        As in :func:`init`; an alias is followed to its version.
     batch : data frame (pandas, Spark) or path of a parquet or CSV file
         Rows without labels: the features, and the row id if ``init`` was given one.
     at : str or datetime, optional
@@ -112,54 +123,15 @@ def estimate(model_uri: str, batch: Any, *, at: str | datetime | None = None) ->
     Returns
     -------
     MSEEstimate
-        The same batch gives the same estimate, and is logged once.
+        Learned from the batches of earlier times whose labels are there by now. The same batch
+        gives the same estimate, and is logged once.
 
     Raises
     ------
     InvalidInputError
         If the version has no check, or a column is missing.
     """
-    return _logged(model_uri, batch, at)[0]
-
-
-def _logged(
-    model_uri: str, batch: Any, at: str | datetime | None
-) -> tuple[MSEEstimate, BatchRecord]:
-    """Return the estimate on a batch and its record, which is logged if it is new."""
-    client = MlflowClient()
-    version = resolve(model_uri, client)
-    check = load_check(version)
-    row_id = check.schema.row_id
-    table = read_table(batch, columns=(*check.schema.features, row_id), row_id=row_id)
-    features = check.schema.features_of(table)
-    prediction = LoadedModel.load(version.uri).predict(features, binary=check.schema.binary)
-    ids = row_ids(table, row_id)
-    digest = digest_of(features, prediction, ids)
-    timestamp = timestamp_of(at, digest)
-    result = check.consensus.estimate(features, prediction)
-    store = MonitorStore(version, client)
-    known = {record.digest: record for record in store.records()}
-    if digest in known and known[digest].logged:
-        return result, known[digest]
-    record = known.get(digest) or BatchRecord(
-        digest=digest,
-        step=len(known),
-        timestamp=timestamp,
-        n=len(table),
-        estimate=result.to_dict(),
-        moved=check.schema.moved(features),
-    )
-    if not result.is_finite:
-        return result, record
-    one_step = check.one_step.estimate(features, prediction).mse
-    record, metrics = store.claim(record, estimate_metrics(result, one_step))
-    if record.logged:
-        return result, record
-    store.keep_predictions(digest, ids, pd.Series(prediction))
-    store.write(record)
-    store.log(record, metrics)
-    store.write(record.mark(logged=True))
-    return result, record
+    return Session.open(model_uri).estimate(batch, at=at)
 
 
 def compare(
@@ -194,50 +166,11 @@ def compare(
             "Check the aliases."
         )
     table = batch if is_spark_frame(batch) else read_table(batch)
-    ours, record = _logged(first, table, at)
+    record = Session.open(first).record(table, at=at)
     # at the champion's time: batches are paired by it, and the champion may have had this one
-    theirs, _ = _logged(second, table, datetime.fromtimestamp(record.timestamp // 1000, UTC))
-    return decide(ours, theirs, records(first), records(second))
-
-
-def realize(model_uri: str, labelled: Any) -> Coverage:
-    """Log the realized error of every batch whose labels are all there.
-
-    Parameters
-    ----------
-    model_uri : str
-        As in :func:`estimate`.
-    labelled : data frame (pandas, Spark) or path of a parquet or CSV file
-        Row id and target of rows of any number of batches.
-
-    Returns
-    -------
-    Coverage
-        How many of the realized batches lie in their interval so far.
-
-    Raises
-    ------
-    InvalidInputError
-        If ``init`` was given no row id, or a column is missing, or a row id has two labels.
-    """
-    client = MlflowClient()
-    version = resolve(model_uri, client)
-    schema = load_schema(version)
-    columns = (schema.row_id, schema.target)
-    labels = late_labels(
-        read_table(labelled, columns=columns, row_id=schema.row_id), schema.row_id, schema.target
-    )
-    store = MonitorStore(version, client)
-    for record in store.records():
-        if record.realized is not None or not record.logged:
-            continue
-        rows = joined(store.predictions(record.digest), labels)
-        if len(rows) < record.n:
-            continue
-        realized = float(((rows["label"] - rows[PREDICTION]) ** 2).mean())
-        store.log(record, realized_metrics(record.estimate["mse"], realized))
-        store.write(record.mark(realized=realized))
-    return Coverage.of(store.records())
+    moment = datetime.fromtimestamp(record.timestamp // 1000, UTC)
+    theirs = Session.open(second).record(table, at=moment).as_estimate()
+    return decide(record.as_estimate(), theirs, records(first), records(second))
 
 
 def records(model_uri: str) -> list[BatchRecord]:
@@ -256,7 +189,8 @@ def report(model_uri: str, path: str | Path, *, thresholds: Sequence[float] = ()
     path : str or path
         File to write.
     thresholds : sequence of float, default ()
-        Errors that are drawn as lines.
+        Errors that are drawn as lines, beside the one that ``init`` was given; the lowest of them
+        counts for the verdict.
 
     Returns
     -------
@@ -278,33 +212,13 @@ def report(model_uri: str, path: str | Path, *, thresholds: Sequence[float] = ()
             f"model_uri must be a version with a batch; got {version.uri!r}. Make one with: "
             f"trueup monitor run {version.uri} --batch FILE."
         )
-    figure = draw_series(batches, thresholds)
-    page = replace_file(path, render_report(version.uri, batches, figure))
-    run_id = store.run().info.run_id
+    kept = kept_threshold(version.name, version.version, client)
+    shown = sorted({*thresholds, *([] if kept is None else [kept])})
+    figure = draw_series(batches, shown)
+    aliases = [a for a, of in aliases_of(version.name, client).items() if of == version.version]
+    state = state_of(batches, min(shown, default=None))
+    page = replace_file(path, render_report(version.uri, batches, figure, state, aliases))
+    run_id = store.run_id
     client.log_artifact(run_id, str(page), "trueup")
     client.log_text(run_id, figure, "trueup/monitor.svg")
     return page
-
-
-def status() -> list[Mapping[str, Any]]:
-    """Return the latest batch of every monitored version: ``model``, ``version``, ``batch``."""
-    experiments = [
-        experiment.experiment_id
-        for experiment in mlflow.search_experiments(filter_string="name LIKE 'trueup/%'")
-    ]
-    if not experiments:
-        return []
-    runs = mlflow.search_runs(
-        experiments,
-        f"tags.`{ROLE_TAG}` = '{MONITOR_ROLE}' and metrics.{ESTIMATED} >= 0",
-        output_format="list",
-        max_results=10_000,
-    )
-    return [
-        {
-            "model": run.data.tags[MODEL_TAG],
-            "version": run.data.tags[VERSION_OF_MODEL_TAG],
-            "batch": records_of(run)[-1],
-        }
-        for run in runs
-    ]

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import pandas as pd
 
 from trueup.errors import InvalidInputError
+from trueup.read.times import read_times
 from trueup_mlflow.monitor.tables import is_spark_frame, quoted, read_table
-from trueup_mlflow.write.reasons import reason_of
 
 Period = Literal["day", "week", "month"]
 
@@ -17,7 +17,9 @@ _FREQUENCY: dict[Period, str] = {"day": "D", "week": "W", "month": "M"}
 _SPARK_TYPES = ("date", "timestamp", "timestamp_ntz")
 
 
-def periods_of(table: Any, time_column: str, period: Period) -> Iterator[tuple[pd.Period, Any]]:
+def periods_of(
+    table: Any, time_column: str, period: Period, time_format: str | None = None
+) -> Iterator[tuple[pd.Period, Any]]:
     """Yield each period of a table, in order, with its rows.
 
     Rows of Spark stay a data frame of Spark, and their periods are those of its session's zone.
@@ -34,26 +36,24 @@ def periods_of(table: Any, time_column: str, period: Period) -> Iterator[tuple[p
         )
     if is_spark_frame(source):
         return _of_spark(source, time_column, period)
-    return _of_pandas(source, time_column, period)
+    return _of_pandas(source, time_column, period, time_format)
 
 
 def _of_pandas(
-    rows: pd.DataFrame, time_column: str, period: Period
+    rows: pd.DataFrame, time_column: str, period: Period, time_format: str | None
 ) -> Iterator[tuple[pd.Period, Any]]:
-    kind = rows[time_column].dtype
-    if pd.api.types.is_numeric_dtype(kind):
+    column = rows[time_column]
+    kind = column.dtype
+    if pd.api.types.is_numeric_dtype(kind) and time_format is None:
         raise InvalidInputError(
             f"time_column must hold dates; got {kind}. Write them as 2026-01-31."
         )
+    if column.isna().any():
+        raise _no_date(time_column, f" at index {column.isna().to_numpy().argmax()}")
     try:
-        times = pd.to_datetime(rows[time_column], utc=True).dt.tz_localize(None)
-    except (OverflowError, TypeError, ValueError) as failure:
-        raise InvalidInputError(
-            f"time_column must hold dates; got {kind}: {reason_of(failure)}. "
-            "Write them as 2026-01-31."
-        ) from failure
-    if times.isna().any():
-        raise _no_date(time_column, f" at index {times.isna().argmax()}")
+        times = pd.Series(read_times(column, time_format=time_format), index=rows.index)
+    except InvalidInputError as failure:
+        raise InvalidInputError(f"time_column must hold dates; {failure}") from None
     yield from rows.groupby(times.dt.to_period(_FREQUENCY[period]))
 
 

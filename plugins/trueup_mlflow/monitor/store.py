@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
+import uuid
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 
 import mlflow
@@ -19,9 +22,11 @@ import pandas as pd
 from mlflow.entities import Metric, Run
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
+from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE
 
 from trueup import __version__
 from trueup_mlflow.monitor.registered_model import RegisteredVersion
+from trueup_mlflow.monitor.state import state_of
 from trueup_mlflow.write.items import ROLE_TAG, VERSION_TAG
 from trueup_mlflow.write.monitor_items import (
     BATCH_TAG,
@@ -34,6 +39,7 @@ from trueup_mlflow.write.monitor_items import (
 )
 
 ROW_ID, PREDICTION = "row_id", "prediction"
+_BATCHES, _LABELS = "trueup/batches", "trueup/labels"
 
 
 class MonitorStore:
@@ -51,8 +57,9 @@ class MonitorStore:
         self._version = version
         self._client = client
 
-    def run(self) -> Run:
-        """Return the monitor run, which is created when it is first asked for.
+    @cached_property
+    def run_id(self) -> str:
+        """Id of the monitor run, which is created when it is first asked for.
 
         Of two that were created at the same moment the older one counts.
         """
@@ -63,7 +70,11 @@ class MonitorStore:
             found = self._oldest(experiment)
         if found is None:
             raise MlflowException(f"the monitor run of {self._version.uri} was deleted")
-        return found
+        return str(found.info.run_id)
+
+    def run(self) -> Run:
+        """Return the monitor run as it is now."""
+        return self._client.get_run(self.run_id)
 
     def _oldest(self, experiment: str) -> Run | None:
         found = self._client.search_runs(
@@ -96,8 +107,13 @@ class MonitorStore:
         self, record: BatchRecord, metrics: dict[str, float]
     ) -> tuple[BatchRecord, dict[str, float]]:
         """Return the record and the metrics that the first process to claim the batch gave it."""
-        run_id, key = self.run().info.run_id, CLAIM_PARAM + record.digest
-        ours = {"step": record.step, "timestamp": record.timestamp, "metrics": metrics}
+        run_id, key = self.run_id, CLAIM_PARAM + record.digest
+        ours = {
+            "step": record.step,
+            "timestamp": record.timestamp,
+            "metrics": metrics,
+            "outlook": dict(record.outlook),
+        }
         refusal = None
         try:
             self._client.log_param(run_id, key, json.dumps(ours))
@@ -108,7 +124,7 @@ class MonitorStore:
             raise refusal or MlflowException(f"the claim of batch {record.digest} was lost")
         kept = json.loads(run.data.params[key])
         latest = {one.digest: one for one in records_of(run)}.get(record.digest, record)
-        return latest.mark(step=kept["step"], timestamp=kept["timestamp"]), kept["metrics"]
+        return latest.decided_by(kept), kept["metrics"]
 
     def keep_predictions(self, digest: str, row_ids: pd.Series, prediction: pd.Series) -> None:
         """Store row id and prediction of each row."""
@@ -116,38 +132,75 @@ class MonitorStore:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"{digest}.parquet"
             table.to_parquet(path, index=False)
-            self._client.log_artifact(self.run().info.run_id, str(path), "trueup/batches")
+            self._client.log_artifact(self.run_id, str(path), _BATCHES)
 
     def predictions(self, digest: str) -> pd.DataFrame:
-        """Return row id and prediction of a batch."""
+        """Return row id and prediction of a batch; they are kept before it counts as logged."""
+        return self._table(f"{_BATCHES}/{digest}.parquet")
+
+    def keep_labels(self, digest: str, labels: pd.DataFrame) -> None:
+        """Store labels of a batch beside earlier ones: no process overwrites another's."""
         with tempfile.TemporaryDirectory() as folder:
-            path = mlflow.artifacts.download_artifacts(
-                run_id=self.run().info.run_id,
-                artifact_path=f"trueup/batches/{digest}.parquet",
-                dst_path=folder,
-                tracking_uri=self._client.tracking_uri,
-            )
-            return pd.read_parquet(path)
+            path = Path(folder) / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.parquet"
+            labels.to_parquet(path, index=False)
+            self._client.log_artifact(self.run_id, str(path), f"{_LABELS}/{digest}")
+
+    def labels(self, digest: str) -> pd.DataFrame | None:
+        """Return the labels of a batch in the order in which they came, later ones last."""
+        found = self._client.list_artifacts(self.run_id, f"{_LABELS}/{digest}")
+        parts = [self._table(one.path) for one in sorted(found, key=lambda one: one.path)]
+        if not parts:
+            return None
+        rows = pd.concat(parts, ignore_index=True)
+        return rows.drop_duplicates(ROW_ID, keep="last", ignore_index=True)
+
+    def log_realized(self, record: BatchRecord, metrics: dict[str, float]) -> None:
+        """Log the realized error of a batch; a correction is a millisecond later and so the latest.
+
+        The history of the metric keeps the values that were corrected.
+        """
+        self._log_points(record, metrics, record.timestamp + len(record.corrections))
+
+    def describe(self) -> None:
+        """Let name and description of the run say how the monitored version stands."""
+        run = self.run()
+        state = state_of(records_of(run))
+        name = f"monitor version {self._version.version}: {state.verdict}"
+        if run.info.run_name != name:
+            self._client.update_run(self.run_id, name=name)
+        if run.data.tags.get(MLFLOW_RUN_NOTE) != state.sentence:
+            _twice(lambda: self._client.set_tag(self.run_id, MLFLOW_RUN_NOTE, state.sentence))
 
     def write(self, record: BatchRecord) -> None:
         """Set the tag of a batch."""
-        value = json.dumps(record.to_json())
-        run_id = self.run().info.run_id
+        value, run_id = json.dumps(record.to_json()), self.run_id
         _twice(lambda: self._client.set_tag(run_id, BATCH_TAG + record.digest, value))
 
     def log(self, record: BatchRecord, metrics: dict[str, float]) -> None:
         """Log the metrics of a batch to the run and to the model, unless they are there."""
-        run_id = self.run().info.run_id
         key = ESTIMATED if ESTIMATED in metrics else next(iter(metrics))
-        history = self._client.get_metric_history(run_id, key)
+        history = self._client.get_metric_history(self.run_id, key)
         if any(m.timestamp == record.timestamp and m.step == record.step for m in history):
             return
-        model_id = self._version.model_id
+        self._log_points(record, metrics, record.timestamp)
+
+    def _log_points(self, record: BatchRecord, metrics: dict[str, float], timestamp: int) -> None:
+        run_id, model_id = self.run_id, self._version.model_id
         points = [
-            Metric(name, value, record.timestamp, record.step, model_id=model_id, run_id=run_id)
+            Metric(name, value, timestamp, record.step, model_id=model_id, run_id=run_id)
             for name, value in metrics.items()
         ]
         _twice(lambda: self._client.log_batch(run_id, metrics=points))
+
+    def _table(self, path: str) -> pd.DataFrame:
+        with tempfile.TemporaryDirectory() as folder:
+            local = mlflow.artifacts.download_artifacts(
+                run_id=self.run_id,
+                artifact_path=path,
+                dst_path=folder,
+                tracking_uri=self._client.tracking_uri,
+            )
+            return pd.read_parquet(local)
 
 
 def _twice(write: Callable[[], object]) -> None:

@@ -1,4 +1,4 @@
-"""Tables of batches and labels: read, checked and hashed."""
+"""Tables of batches and labels: read, and hashed."""
 
 from __future__ import annotations
 
@@ -14,18 +14,23 @@ from pyarrow.compute import local_timestamp
 from pyarrow.types import is_timestamp
 
 from trueup.errors import InvalidInputError
-from trueup.monitoring.inputs import finite_vector
-from trueup_mlflow.monitor.store import ROW_ID
+from trueup_mlflow.monitor.row_ids import ids_from_csv
+from trueup_mlflow.monitor.schema import IdKind
 from trueup_mlflow.write.reasons import reason_of
 
 
 def read_table(
-    source: Any, *, columns: Sequence[str | None] = (), row_id: str | None = None
+    source: Any,
+    *,
+    columns: Sequence[str | None] = (),
+    row_id: str | None = None,
+    kind: IdKind | None = None,
 ) -> pd.DataFrame:
     """Return a data frame as it is, collect one of Spark, or read a parquet or CSV file.
 
     Of a Spark data frame only ``columns`` are collected, or all if none are named, in the order of
-    ``row_id``: Spark gives rows in any order, and the same batch must be the same.
+    ``row_id``: Spark gives rows in any order, and the same batch must be the same. Row ids of a CSV
+    file stay the text that is written there, "00420" too, unless the reference has integers.
 
     Raises
     ------
@@ -44,8 +49,8 @@ def read_table(
     if not path.exists():
         raise InvalidInputError(f"file must exist; got {str(path)!r}. Check the path.")
     try:
-        return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
-    except (OSError, ValueError) as failure:
+        return pd.read_parquet(path) if path.suffix == ".parquet" else _csv(path, row_id, kind)
+    except Exception as failure:  # each reader has its own for a file that is broken
         raise InvalidInputError(
             f"file must be readable; got {str(path)!r}: {reason_of(failure)}. Check its format."
         ) from failure
@@ -82,60 +87,18 @@ def _local_time(column: Any, zone: str) -> Any:
     return local_timestamp(column.cast(timestamp(column.type.unit, tz=zone)))
 
 
-def row_ids(table: pd.DataFrame, column: str | None) -> pd.Series:
-    """Return the column that identifies a row, or the positions."""
-    if column is None:
-        return pd.Series(np.arange(len(table)))
-    if column not in table:
-        raise InvalidInputError(
-            f"batch must have the row id column {column!r}; got {list(table.columns)}. Add it."
-        )
-    return table[column].reset_index(drop=True)
+def _csv(path: Path, row_id: str | None, kind: IdKind | None) -> pd.DataFrame:
+    table = pd.read_csv(path, dtype=None if row_id is None else {row_id: "object"})
+    if row_id is not None and row_id in table:
+        table[row_id] = ids_from_csv(table[row_id], kind)
+    return table
 
 
-def late_labels(table: pd.DataFrame, row_id: str | None, target: str) -> pd.DataFrame:
-    """Return row ids and labels, one of each row."""
-    if row_id is None:
-        raise InvalidInputError(
-            "row_id must have been given to init to join labels; got None. Run init with row_id."
-        )
-    missing = [name for name in (row_id, target) if name not in table]
-    if missing:
-        raise InvalidInputError(
-            f"labelled must have the columns {row_id!r} and {target!r}; got none of {missing}. "
-            "Add them."
-        )
-    labels = table[[row_id, target]].set_axis([ROW_ID, "label"], axis=1).dropna()
-    labels["label"] = finite_vector("labelled", labels["label"])
-    repeated = labels[ROW_ID].duplicated()
-    if repeated.any():
-        raise InvalidInputError(
-            f"labelled must have one label for each row id; got two for "
-            f"{labels[ROW_ID][repeated].iloc[0]}. Drop the repeats."
-        )
-    return labels
-
-
-def joined(predictions: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of a batch that have a label.
-
-    Raises
-    ------
-    InvalidInputError
-        If row ids are of another type here and there.
-    """
-    try:
-        return predictions.merge(labels, on=ROW_ID)
-    except ValueError as failure:
-        kinds = f"{labels[ROW_ID].dtype}, {predictions[ROW_ID].dtype} in the batch"
-        raise InvalidInputError(
-            f"labelled must have row ids of the type that the batch had; got {kinds}. Convert them."
-        ) from failure
-
-
-def digest_of(features: pd.DataFrame, prediction: np.ndarray[Any, Any], ids: pd.Series) -> str:
-    """Return the hash that says which batch this is."""
-    hashed = pd.util.hash_pandas_object(
-        features.reset_index(drop=True).assign(_id=ids, _prediction=prediction), index=False
-    )
-    return hashlib.blake2b(hashed.to_numpy().tobytes(), digest_size=8).hexdigest()
+def digest_of(
+    features: pd.DataFrame, prediction: np.ndarray[Any, Any], ids: pd.Series | None
+) -> str:
+    """Return the hash that says which batch this is: of its rows, in whatever order."""
+    rows = features.reset_index(drop=True).assign(_prediction=prediction)
+    rows = rows if ids is None else rows.assign(_id=ids)
+    hashed = np.sort(pd.util.hash_pandas_object(rows, index=False).to_numpy())
+    return hashlib.blake2b(hashed.tobytes(), digest_size=8).hexdigest()

@@ -12,7 +12,9 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import mlflow
@@ -33,10 +35,14 @@ from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
 
 from trueup.redact import without_credentials
 from trueup_mlflow.context import AUTOLOG_VARIABLE, SEED_VARIABLE
-from trueup_mlflow.seeds.log_seeds import log_seed_summary
+from trueup_mlflow.seeds.abandoned import end_abandoned, this_process
+from trueup_mlflow.seeds.findings import seed_findings
+from trueup_mlflow.seeds.log_seeds import log_seed_summary, seed_outcomes
 from trueup_mlflow.seeds.seed_processes import SeedProcesses, ends_cleanly_when_terminated
 from trueup_mlflow.seeds.seed_table import seed_table
-from trueup_mlflow.write.items import ROLE_TAG, SEED_PARENT_ROLE, SEED_TAG
+from trueup_mlflow.write.experiments import mark_as_model_training
+from trueup_mlflow.write.failures import told
+from trueup_mlflow.write.items import PROCESS_TAG, ROLE_TAG, SEED_PARENT_ROLE, SEED_TAG
 
 SEED_PARAMETER = "seed"
 _POLL = 0.5  # seconds
@@ -141,6 +147,14 @@ class _Project:
         declared = SEED_PARAMETER in entry_point.parameters
         return {**self.params, SEED_PARAMETER: seed} if declared else dict(self.params)
 
+    def name(self, n_seeds: int) -> str:
+        """Return a name that a person knows: the project, what was asked of it, and the seeds."""
+        project = load_project(self.work_dir).name or Path(self.work_dir).resolve().name
+        asked = [] if self.entry_point == "main" else [self.entry_point]
+        asked += [f"{name}={value}" for name, value in self.params.items()]
+        words = without_credentials(" ".join([project, *asked]))
+        return f"{words}, {n_seeds} seed{'s' if n_seeds > 1 else ''}"
+
     def create_run(self, seed: int, parent_run_id: str) -> str:
         run = get_or_create_run(
             None,
@@ -202,7 +216,9 @@ class SeedsBackend(AbstractBackend):
             experiment_id=experiment_id,
             env_manager=backend_config.get(PROJECT_ENV_MANAGER),
         )
-        parent_run_id = _create_parent(project)
+        with suppress(Exception), told("parents whose backend was killed were not looked for"):
+            end_abandoned(MlflowClient(), [experiment_id])
+        parent_run_id = _create_parent(project, len(config.seeds))
         status = _KILLED  # of the parent, unless we get to the end
         try:
             with ends_cleanly_when_terminated():
@@ -227,12 +243,15 @@ def seeds_backend() -> SeedsBackend:
     return SeedsBackend()
 
 
-def _create_parent(project: _Project) -> str:
+def _create_parent(project: _Project, n_seeds: int) -> str:
     client = MlflowClient()
+    mark_as_model_training(client, project.experiment_id)
     run = client.create_run(
         project.experiment_id,
+        run_name=project.name(n_seeds),
         tags={
             ROLE_TAG: SEED_PARENT_ROLE,
+            PROCESS_TAG: this_process(),
             "mlflow.source.type": "PROJECT",
             "mlflow.source.name": without_credentials(project.uri),
             "mlflow.project.entryPoint": project.entry_point,
@@ -305,7 +324,10 @@ def _run_seed(project: _Project, seed: int, parent_run_id: str, processes: SeedP
 def _print_summary(parent_run_id: str, config: SeedsConfig, failed: list[int]) -> None:
     n = len(config.seeds)
     print(f"parent run {parent_run_id}: {n - len(failed)} of {n} seeds finished")
-    print(seed_table(MlflowClient().get_run(parent_run_id).data.metrics), flush=True)
+    client = MlflowClient()
+    parent = client.get_run(parent_run_id)
+    notes = seed_findings(seed_outcomes(parent, client)).notes
+    print("\n".join([seed_table(parent.data.metrics), *notes]), flush=True)
 
 
 def _is_integer(value: object) -> bool:

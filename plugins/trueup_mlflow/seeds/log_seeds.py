@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,17 @@ from mlflow.entities import Run, RunStatus
 from mlflow.tracking import MlflowClient
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
 
+from trueup_mlflow.seeds.findings import SeedFindings, SeedOutcome, seed_findings
+from trueup_mlflow.seeds.seed_table import seed_headline
+from trueup_mlflow.write.experiments import NOTE_TAG
+from trueup_mlflow.write.failures import warn
 from trueup_mlflow.write.items import (
     COUNT_KEY,
+    PROCESS_TAG,
     ROLE_TAG,
     SEED_PARENT_ROLE,
+    SEED_ROWS_TAG,
+    SEED_TAG,
     SPREAD_ENDS,
     LogItems,
     calibrated_key,
@@ -49,7 +57,10 @@ def log_seed_summary(parent_run_id: str, *, client: MlflowClient | None = None) 
     Only metrics that every finished child has are summarised: a mean over some of the seeds would
     be taken for a mean over all of them. ``[K_low, K_high]`` is Student's t interval of the mean at
     95%, over seeds, on these validation rows. Each ``K`` that has a calibrated twin gets the figure
-    ``trueup/seed_distributions_<K>.png``; it names the pipeline as the parent run is named.
+    ``trueup/seed_distributions_<K>.png``; it names the pipeline as the parent run is named. Where
+    seeds were scored on different rows, gave the same values throughout, or vary more after the
+    calibration, the description and a warning say so with the usual cause; the tag
+    ``trueup.seed_rows`` says whether the rows were the same.
 
     Examples
     --------
@@ -66,16 +77,47 @@ def log_seed_summary(parent_run_id: str, *, client: MlflowClient | None = None) 
     """
     client = client or MlflowClient()
     parent = client.get_run(parent_run_id)
-    children = _finished_children(parent, client)
-    metrics_of_seeds = [child.data.metrics for child in children]
+    outcomes = seed_outcomes(parent, client)
+    metrics_of_seeds = [outcome.metrics for outcome in outcomes]
     items = summary_items(metrics_of_seeds)
     if not items.metrics:
         return False
     writer = RunWriter(parent_run_id, client)
-    client.set_tag(parent_run_id, ROLE_TAG, SEED_PARENT_ROLE)
     summarised = set(items.metrics) & set(metrics_of_seeds[0])
     _log_figures(parent.info.run_name, metrics_of_seeds, summarised, writer)
-    return writer.log(items)
+    findings = seed_findings(outcomes)
+    for note in (
+        () if PROCESS_TAG in parent.data.tags else findings.notes
+    ):  # the backend prints them
+        warn(note)
+    tags = _parent_tags(parent, items, findings)
+    return writer.log(replace(items, tags=tags))
+
+
+def seed_outcomes(parent: Run, client: MlflowClient) -> list[SeedOutcome]:
+    """Return the seeds of a parent that have finished."""
+    return [
+        SeedOutcome(
+            f"seed {child.data.tags[SEED_TAG]}"
+            if SEED_TAG in child.data.tags
+            else f"run {child.info.run_name}",
+            child.data.metrics,
+            child.data.tags,
+        )
+        for child in _finished_children(parent, client)
+    ]
+
+
+def _parent_tags(parent: Run, items: LogItems, findings: SeedFindings) -> dict[str, str]:
+    """Return role, rows and description; the description of a run of the user's is kept."""
+    tags = {ROLE_TAG: SEED_PARENT_ROLE}
+    if findings.rows:
+        tags[SEED_ROWS_TAG] = findings.rows
+    is_ours = PROCESS_TAG in parent.data.tags
+    if is_ours or (findings.notes and NOTE_TAG not in parent.data.tags):
+        headline = f"{items.metrics[COUNT_KEY]:.0f} seeds: {seed_headline(items.metrics)}."
+        tags[NOTE_TAG] = " ".join([headline, *findings.notes])
+    return tags
 
 
 def summary_items(metrics_of_seeds: Sequence[Mapping[str, float]]) -> LogItems:

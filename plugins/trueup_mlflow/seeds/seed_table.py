@@ -9,6 +9,7 @@ from trueup_mlflow.write.items import COUNT_KEY, SPREAD_ENDS, calibrated_key, is
 
 _NO_VALUE = "-"
 _MOST_DECIMALS = 12
+_MOST_IN_HEADLINE = 3
 
 
 def seed_table(metrics: Mapping[str, float]) -> str:
@@ -40,6 +41,28 @@ def seed_table(metrics: Mapping[str, float]) -> str:
         "  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
+
+
+def seed_headline(metrics: Mapping[str, float]) -> str:
+    """Return mean ± standard deviation of the calibrated metrics, else of all, as one line.
+
+    Examples
+    --------
+    >>> seed_headline({"loss": 0.51234, "loss_std": 0.0123, "n_seeds": 3.0})
+    'loss 0.512 ± 0.012'
+    """
+    keys = [key for key in metrics if f"{key}_low" in metrics and not is_own_key(key)] or [
+        key for key in metrics if key != COUNT_KEY and not is_own_key(key)
+    ]
+    keys = [key for key in keys if not key.endswith(SPREAD_ENDS)]
+    twins = [key for key in keys if calibrated_key(key) in metrics]
+    parts = [
+        f"{key} {_cell(metrics, key)}, calibrated {_cell(metrics, calibrated_key(key))}"
+        if key in twins
+        else f"{key} {_cell(metrics, key)}"
+        for key in (twins or keys)[:_MOST_IN_HEADLINE]
+    ]
+    return "; ".join(parts)
 
 
 def _cell(metrics: Mapping[str, float], key: str) -> str:

@@ -32,8 +32,13 @@ def comparison_metrics(comparison: Comparison) -> dict[str, float]:
     return {key: value for key, value in values.items() if math.isfinite(value)}
 
 
-def comparison_tags(comparison: Comparison, note: str, fingerprints: str) -> dict[str, str]:
-    """Return the tags of a comparison run; its description is the decision in words."""
+def comparison_tags(
+    comparison: Comparison, note: str, fingerprints: str, names: tuple[str, str]
+) -> dict[str, str]:
+    """Return the tags of a comparison run; its description is the decision in words.
+
+    Its name says who was compared with whom, and how that ended.
+    """
     failed = (*comparison.failed_candidate, *comparison.failed_baseline)
     return {
         ROLE_TAG: COMPARISON_ROLE,
@@ -42,8 +47,20 @@ def comparison_tags(comparison: Comparison, note: str, fingerprints: str) -> dic
         "trueup.estimand": comparison.estimand,
         "trueup.fingerprint_check": fingerprints,
         "trueup.failed_seeds": ", ".join(str(seed) for seed in failed),
-        "mlflow.note.content": " ".join(filter(None, (str(comparison), note))),
+        "mlflow.note.content": " ".join(filter(None, (comparison.sentence(*names), note))),
+        **name_tag(comparison, names),
     }
+
+
+def name_tag(comparison: Comparison, names: tuple[str, str]) -> dict[str, str]:
+    """Return the tag that names the run: who was compared with whom, and how that ended."""
+    candidate, baseline = names
+    name = f"{candidate} or {baseline}: inconclusive"
+    if comparison.verdict == "candidate":
+        name = f"{candidate} beats {baseline}"
+    elif comparison.verdict == "baseline":
+        name = f"{baseline} beats {candidate}"
+    return {"mlflow.runName": name}
 
 
 def comparison_table(

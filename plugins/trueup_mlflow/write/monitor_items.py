@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,8 +20,10 @@ VERSION_OF_MODEL_TAG = "trueup.model_version"
 MODEL_TAG = "trueup.model"
 BATCH_TAG = "trueup.batch."
 CLAIM_PARAM = "trueup.claim."
+FAIL_ABOVE_TAG = "trueup.fail_above"
 
 ESTIMATED = "estimated_mse"
+UNLEARNED = "estimated_mse_unlearned"
 ONE_STEP = "estimated_mse_one_step"
 REALIZED = "realized_mse"
 ESTIMATION_ERROR = "estimation_error"
@@ -42,11 +45,21 @@ class BatchRecord:
     n : int
         Number of rows.
     estimate : dict
-        ``MSEEstimate.to_dict()`` without members that do not fit; None until it is logged.
+        ``MSEEstimate.to_dict()``, learned from the batches that were realized by then.
     moved : list of [str, float]
         Features whose mean moved most, in standard deviations of the reference.
+    logged : bool
+        Whether its metrics are in the store.
     realized : float or None
-        Mean squared error once labels have arrived.
+        Mean squared error of the labelled rows, once enough labels have arrived.
+    raw : dict
+        ``mse``, ``low`` and ``high`` before learning, and the error of the ``reference``.
+    outlook : dict
+        ``log_mean`` and ``log_sd`` that later batches are scored by.
+    labelled : int
+        Rows whose label has arrived.
+    corrections : tuple of float
+        Realized values that later labels replaced, the oldest first.
     """
 
     digest: str
@@ -57,11 +70,20 @@ class BatchRecord:
     moved: tuple[tuple[str, float], ...] = ()
     logged: bool = False
     realized: float | None = None
+    raw: Mapping[str, float] = field(default_factory=dict)
+    outlook: Mapping[str, float] = field(default_factory=dict)
+    labelled: int = 0
+    corrections: tuple[float, ...] = ()
 
     @property
     def time(self) -> str:
         """The batch's time as an ISO date."""
         return datetime.fromtimestamp(self.timestamp / 1000.0, UTC).isoformat(timespec="seconds")
+
+    @property
+    def day(self) -> str:
+        """The batch's day."""
+        return self.time[:10]
 
     @property
     def covered(self) -> bool | None:
@@ -71,9 +93,29 @@ class BatchRecord:
             return None
         return bool(low <= self.realized <= high)
 
+    @property
+    def side(self) -> int:
+        """1 where the realized error is above the interval, -1 below it, else 0."""
+        if self.covered is not False or self.realized is None:
+            return 0
+        return 1 if self.realized > self.estimate["high"] else -1
+
     def mark(self, **changes: Any) -> BatchRecord:
         """Return the record with other values."""
         return replace(self, **changes)
+
+    def decided_by(self, claim: Mapping[str, Any]) -> BatchRecord:
+        """Return the record with what the first process to claim the batch decided."""
+        logged = claim["metrics"]
+        names = {"mse": ESTIMATED, "low": f"{ESTIMATED}_low", "high": f"{ESTIMATED}_high"}
+        values = {name: logged[key] for name, key in names.items() if key in logged}
+        return replace(
+            self,
+            step=claim["step"],
+            timestamp=claim["timestamp"],
+            estimate={**self.estimate, **values},
+            outlook=claim.get("outlook", {}),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -91,7 +133,8 @@ class BatchRecord:
         """
         try:
             moved = tuple((str(name), shift) for name, shift in values["moved"])
-            record = cls(**{**values, "moved": moved})
+            corrections = tuple(values.get("corrections", ()))
+            record = cls(**{**values, "moved": moved, "corrections": corrections})
             _ = record.time, [record.estimate[name] for name in ("mse", "low", "high", "trusted")]
         except (LookupError, TypeError, ValueError, OverflowError, OSError) as error:
             raise InvalidInputError(
@@ -100,11 +143,30 @@ class BatchRecord:
             ) from None
         return record
 
+    def number(self, name: str) -> float:
+        """Return ``mse``, ``low`` or ``high`` of the estimate; NaN where it is no number."""
+        value = self.estimate[name]
+        return float(value) if isinstance(value, (int, float)) else math.nan
 
-def estimate_metrics(estimate: MSEEstimate, one_step: float) -> dict[str, float]:
+    def as_estimate(self) -> MSEEstimate:
+        """Return the estimate that was logged; what was not finite is NaN again."""
+        return MSEEstimate(
+            mse=self.number("mse"),
+            low=self.number("low"),
+            high=self.number("high"),
+            members=self.estimate["members"],
+            trusted=bool(self.estimate["trusted"]),
+            reasons=tuple(self.estimate["reasons"]),
+            n=self.estimate["n"],
+            diagnostics=self.estimate["diagnostics"],
+        )
+
+
+def estimate_metrics(estimate: MSEEstimate, one_step: float, unlearned: float) -> dict[str, float]:
     """Return the metrics of one batch; values that are not finite are left out."""
     values = {
         ESTIMATED: estimate.mse,
+        UNLEARNED: unlearned,
         f"{ESTIMATED}_low": estimate.low,
         f"{ESTIMATED}_high": estimate.high,
         ONE_STEP: one_step,
@@ -137,7 +199,7 @@ def timestamp_of(at: str | datetime | None, digest: str) -> int:
     Raises
     ------
     InvalidInputError
-        If ``at`` is not an ISO date.
+        If ``at`` is not an ISO date, or lies before 1970.
     """
     try:
         moment = datetime.fromisoformat(at) if isinstance(at, str) else at
@@ -148,4 +210,9 @@ def timestamp_of(at: str | datetime | None, digest: str) -> int:
     moment = datetime.now(UTC) if moment is None else moment
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
+    if moment.timestamp() < 0.0:
+        raise InvalidInputError(
+            f"at must be 1970 or later, as MLflow keeps no earlier times; got {moment:%Y-%m-%d}. "
+            "Check the date."
+        )
     return int(moment.timestamp()) * 1000 + int(digest[:8], 16) % 1000

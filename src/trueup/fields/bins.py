@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from trueup.arguments import is_one_of, whole_number
 from trueup.errors import InvalidInputError
 from trueup.fields.columns import read_binary_rows, sums_by_bin, sums_over
+from trueup.fields.quantiles import weighted_quantiles
 from trueup.losses import FloatArray
 
 _BLOCK = 16_384
@@ -35,7 +36,7 @@ def expected_calibration_error(
     n_bins : int, default 15
         Number of bins of [0, 1], each open below and closed above.
     strategy : {"uniform", "quantile"}
-        Bins of equal width, or of equal numbers of rows, whatever their weights.
+        Bins of equal width, or of equal weight: integer weights equal repeated rows.
     sample_weight : array-like of shape (n,), optional
         Weights.
 
@@ -68,7 +69,7 @@ def _bin_sums(
 ) -> FloatArray:
     rows = read_binary_rows(y_true, y_proba, sample_weight)
     if strategy == "quantile":
-        inner = np.quantile(rows.y_proba, inner)
+        inner = weighted_quantiles(rows.y_proba, inner, rows.weight)
     sums = np.zeros((len(inner) + 1, 3))
     for start in range(0, len(rows.y_true), _BLOCK):  # temporaries stay in the cache
         block = rows.only(slice(start, start + _BLOCK))

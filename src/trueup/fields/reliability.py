@@ -11,6 +11,7 @@ from scipy.special import ndtri
 
 from trueup.arguments import is_fraction
 from trueup.errors import InvalidInputError
+from trueup.fields.quantiles import weighted_quantiles
 from trueup.losses import FloatArray
 from trueup.losses.scaling import scaled
 from trueup.read.columns import read_weight
@@ -62,8 +63,8 @@ def reliability_curve(
     n_bins : int, default 15
         Number of bins; bins without rows are left out.
     strategy : {"uniform", "quantile"}
-        Bins of equal width, or of equal numbers of rows, which rare events ask for. Each bin is
-        open below and closed above.
+        Bins of equal width, or of equal weight, which rare events ask for. Each bin is open below
+        and closed above.
     sample_weight : array-like of shape (n,), optional
         Weights.
     confidence_level : float, default 0.95
@@ -98,9 +99,9 @@ def reliability_curve(
             f"y_proba must have one probability for each row of y_true ({len(label)}), "
             f"and at least one; got {len(proba)}. Pass all rows."
         )
-    weight = read_weight(sample_weight, len(label))
-    weight = np.ones(len(label)) if weight is None else weight
-    bins = _bins(proba, n_bins, strategy)
+    given = read_weight(sample_weight, len(label))
+    weight = np.ones(len(label)) if given is None else given
+    bins = _bins(proba, n_bins, strategy, given)
     total = _sums(bins, weight, n_bins)
     kept = total > 0.0
     rate = _sums(bins, weight * label, n_bins)[kept] / total[kept]
@@ -130,9 +131,11 @@ def _check_options(n_bins: int, strategy: str, confidence_level: float) -> None:
         )
 
 
-def _bins(proba: FloatArray, n_bins: int, strategy: str) -> NDArray[np.intp]:
+def _bins(
+    proba: FloatArray, n_bins: int, strategy: str, weight: FloatArray | None
+) -> NDArray[np.intp]:
     inner = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
-    edges = inner if strategy == "uniform" else np.quantile(proba, inner)
+    edges = inner if strategy == "uniform" else weighted_quantiles(proba, inner, weight)
     return np.searchsorted(edges, proba, side="left")
 
 

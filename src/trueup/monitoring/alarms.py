@@ -77,7 +77,8 @@ class ReferenceProfile:
         known = self.prediction
         outside = float(((y_pred < known.low) | (y_pred > known.high)).mean())
         found = _stuck("prediction", known, y_pred)
-        if outside > _PREDICTIONS_OUTSIDE:
+        found += _absurd("prediction", known, y_pred)
+        if not found and outside > _PREDICTIONS_OUTSIDE:
             found.append(
                 f"{outside:.0%} of the predictions lie outside of those for the reference, "
                 f"{known.low:.4g} to {known.high:.4g}"
@@ -102,7 +103,7 @@ def _absurd(name: str, known: NumberProfile, values: FloatArray) -> list[str]:
     worst = values[np.argmax(np.maximum(known.low - values, values - known.high))]
     rows = "1 row" if absurd.sum() == 1 else f"{absurd.sum()} rows"
     return [
-        f"column {name!r} is absurd in {rows}: {worst:.6g}, where the reference has "
+        f"{_what(name)} is absurd in {rows}: {worst:.6g}, where the reference has "
         f"{known.low:.4g} to {known.high:.4g}"
     ]
 
@@ -114,6 +115,9 @@ def _stuck(name: str, known: NumberProfile, values: FloatArray) -> list[str]:
     share = counts.max() / len(values)
     if share < _STUCK_SHARE:
         return []
-    what = name if name == "prediction" else f"column {name!r}"
     value = distinct[np.argmax(counts)]
-    return [f"{what} is stuck at {value:.6g} in {share:.0%} of the rows, and varied before"]
+    return [f"{_what(name)} is stuck at {value:.6g} in {share:.0%} of the rows, and varied before"]
+
+
+def _what(name: str) -> str:
+    return name if name == "prediction" else f"column {name!r}"

@@ -16,6 +16,7 @@ from trueup.monitoring.importance import pooled_scale
 from trueup.monitoring.inputs import FloatArray
 from trueup.monitoring.storage import finite
 
+OUTSIDE = "outside of the reference"
 AUC_LIMIT = 0.95
 OUTSIDE_LIMIT = 0.2
 SUPPORT_ROWS = 2_000
@@ -62,7 +63,7 @@ class SupportCheck:
         outside = float((_nearest(self._rows, rows) > self._limit).mean())
         trusted = not (auc > AUC_LIMIT and outside > OUTSIDE_LIMIT)
         reason = (
-            f"outside of the reference: {outside:.0%} of the rows are farther from it than its own "
+            f"{OUTSIDE}: {outside:.0%} of the rows are farther from it than its own "
             f"rows are, and a classifier tells them apart (area under the curve {auc:.2f})"
         )
         return Support(

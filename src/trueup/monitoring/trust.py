@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from trueup.monitoring.consensus import BIASED_LOW
 from trueup.monitoring.learning import Learned
 from trueup.monitoring.result import MSEEstimate
+from trueup.monitoring.support import OUTSIDE
 
 ENOUGH_LABELS = 5
 """Realized batches from which on their record counts for more than the support does."""
@@ -30,22 +30,36 @@ def with_trust(
     so for nearly every batch of another time.
     """
     known = learned.labels >= ENOUGH_LABELS
-    doubts = [*alarms, *(_of_record(learned) if known else _of_support(estimate))]
+    doubts = _of_record(learned) if known else _of_support(estimate)
+    doubts = [*doubts, *_lasting(estimate), *alarms]
     return replace(
         estimate,
         mse=learned.mse,
         low=learned.low,
         high=learned.high,
-        trusted=not doubts and BIASED_LOW not in estimate.reasons,
+        trusted=not doubts,
         reasons=tuple(dict.fromkeys([*doubts, *estimate.reasons])),
     )
 
 
+def _lasting(estimate: MSEEstimate) -> list[str]:
+    """Return why an estimate is not to be trusted whatever earlier batches say."""
+    if estimate.trusted or _is_outside(estimate):
+        return []
+    return [estimate.reasons[0]]
+
+
+def _is_outside(estimate: MSEEstimate) -> bool:
+    return bool(estimate.reasons) and estimate.reasons[0].startswith(OUTSIDE)
+
+
 def _of_support(estimate: MSEEstimate) -> list[str]:
-    outside = estimate.diagnostics.get("outside", 0.0)
-    if estimate.trusted and outside > _OUTSIDE_LIMIT:
-        return [f"outside of the reference: {outside:.0%} of the rows have no neighbours in it"]
-    return [] if estimate.trusted else [*estimate.reasons[:1]]
+    if _is_outside(estimate):
+        return [estimate.reasons[0]]
+    share = estimate.diagnostics.get("outside", 0.0)
+    if estimate.trusted and share > _OUTSIDE_LIMIT:
+        return [f"{OUTSIDE}: {share:.0%} of the rows have no neighbours in it"]
+    return []
 
 
 def _of_record(learned: Learned) -> list[str]:

@@ -75,3 +75,24 @@ def test_prob_ece_equals_torchmetrics(n_bins):
     )
     found = expected_calibration_error(label, proba, n_bins=n_bins)
     assert found == pytest.approx(expected.item(), abs=1e-12)
+
+
+@pytest.mark.parametrize("n_bins", [1, 2, 7, 15])
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_integer_weights_equal_repeated_rows(strategy, n_bins):
+    weight = np.random.default_rng(3).integers(0, 5, N)
+    options = {"n_bins": n_bins, "strategy": strategy}
+    found = expected_calibration_error(LABEL, PROBA, sample_weight=weight, **options)
+    repeated = np.repeat(LABEL, weight), np.repeat(PROBA, weight)
+    assert found == pytest.approx(expected_calibration_error(*repeated, **options), rel=1e-10)
+    ones = expected_calibration_error(LABEL, PROBA, sample_weight=np.ones(N), **options)
+    assert ones == pytest.approx(expected_calibration_error(LABEL, PROBA, **options), rel=1e-12)
+
+
+def test_the_scale_of_fractional_weights_does_not_move_the_quantile_bins():
+    weight = np.random.default_rng(4).uniform(0.1, 3.0, N)
+    small, large = (
+        expected_calibration_error(LABEL, PROBA, strategy="quantile", sample_weight=scale * weight)
+        for scale in (1e-3, 1e3)
+    )
+    assert small == pytest.approx(large, rel=1e-9)

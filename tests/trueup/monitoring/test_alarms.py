@@ -54,9 +54,11 @@ def test_a_stuck_feature_is_named_and_a_constant_by_nature_is_not(profile):
 def test_predictions_of_another_range_and_stuck_ones_are_named(profile):
     batch = weather(100, seed=4)
     prediction = batch["temperature"].to_numpy() / 10.0
-    prediction[:30] += 100.0
+    prediction[:30] += 3.0
     (found,) = alarms(profile, batch, prediction)
-    assert found.startswith("30% of the predictions lie outside of those for the reference")
+    assert "% of the predictions lie outside of those for the reference" in found
+    (absurd,) = alarms(profile, batch, prediction + 1e3)
+    assert absurd.startswith("prediction is absurd in 100 rows")
     (stuck,) = alarms(profile, batch, np.full(100, 1.0))
     assert stuck.startswith("prediction is stuck at 1 in 100%")
 

@@ -169,8 +169,12 @@ def test_rows_without_neighbours_and_alarms_withdraw_trust():
 
 def test_realized_batches_overrule_the_support():
     good = [Earlier(RAW, 1.0, Outlook(0.0, 0.2))] * 6
-    assert with_trust(estimate(0.9, trusted=False, reasons=["outside"]), learn(RAW, good)).trusted
+    assert with_trust(
+        estimate(0.9, trusted=False, reasons=["outside of the reference: 90%"]), learn(RAW, good)
+    ).trusted
     assert not with_trust(estimate(0.9), learn(RAW, good[:4])).trusted
+    training = estimate(trusted=False, reasons=["biased low: training errors"])
+    assert not with_trust(training, learn(RAW, good)).trusted
     bad = [Earlier(RAW, y, Outlook(0.0, 0.2)) for y in (9.0, 0.1, 7.0, 0.2, 12.0, 0.1)]
     doubted = with_trust(estimate(), learn(RAW, bad))
     assert not doubted.trusted

@@ -129,6 +129,51 @@ def test_only_detached_labels_and_predictions_on_the_cpu_are_kept(client, option
     assert callback._parts == []
 
 
+class ReturnsTensor(Model):
+    def validation_step(self, batch, *_):
+        return self.step(batch)[2]
+
+
+class ReturnsNothing(Model):
+    def validation_step(self, batch, *_):
+        self.step(batch)
+
+
+class ReturnsOtherKeys(Model):
+    def validation_step(self, batch, *_):
+        return {"loss": self.step(batch)[2]}
+
+
+@pytest.mark.parametrize("model", [ReturnsTensor, ReturnsNothing, ReturnsOtherKeys])
+def test_validation_step_that_returns_no_predictions_gets_one_sentence(client, monkeypatch, model):
+    monkeypatch.setattr(f"{__name__}.Model", model)
+    reason = "validation_step must return y_true and y_pred or y_logit as a dictionary; got"
+    with mlflow.start_run() as run, pytest.warns(TrueupWarning, match=reason) as seen:
+        fit([TrueupCallback()])
+    assert len([warning for warning in seen if warning.category is TrueupWarning]) == 1
+    assert client.get_run(run.info.run_id).data.tags[TAG].startswith(reason)
+
+
+class Squeezes(Model):
+    """Its batches of one row have no dimension."""
+
+    def validation_step(self, batch, *_):
+        outputs = super().validation_step(batch)
+        return {name: outputs[name].squeeze() for name in outputs}
+
+
+def test_last_batch_of_one_row_without_dimension_is_a_row(client, monkeypatch):
+    monkeypatch.setattr(f"{__name__}.Model", Squeezes)
+    monkeypatch.setattr(f"{__name__}.data", lambda seed, whole=data: [t[:65] for t in whole(seed)])
+    with mlflow.start_run() as run:
+        model, _ = fit([TrueupCallback()])
+    x, y = data(1)
+    with torch.no_grad():
+        expected = trueup.evaluate(y.numpy(), y_logit=model.layer(x)[:, 0].numpy())
+    metrics = client.get_run(run.info.run_id).data.metrics
+    assert metrics["val_log_loss"] == pytest.approx(expected.vanilla, rel=1e-6)
+
+
 def read_nothing(outputs, batch):
     raise KeyError("no such output")
 

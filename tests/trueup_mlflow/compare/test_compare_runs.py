@@ -276,6 +276,67 @@ def test_two_finished_runs_of_a_seed_are_refused(store):
         store.compare()
 
 
+def test_message_on_two_runs_of_a_seed_names_them_and_a_filter_that_does(store):
+    store.log("deep", {**DEEP})
+    later = store.log("deep", {3: 0.4})
+    store.log("mlp", BASE)
+    with pytest.raises(InvalidInputError) as refusal:
+        store.compare()
+    name = store.client.get_run(later).info.run_name
+    assert f"{later} ({name}) for seed 3" in str(refusal.value)
+    assert 'add "and attributes.start_time >= ' in str(refusal.value)
+
+
+def test_two_parents_of_seeds_are_told_apart_by_a_filter_in_the_message(store):
+    for _ in range(2):
+        parent = store.parent("deep")
+        store.log("deep", {0: 0.4, 1: 0.5}, parent=parent)
+    store.log("mlp", BASE)
+    with pytest.raises(InvalidInputError, match=r"and tags\.mlflow\.parentRunId = "):
+        store.compare()
+
+
+def test_parent_without_seeds_says_how_to_ask_for_its_children(store):
+    parent = store.parent("deep")
+    tags = {"mlflow.parentRunId": parent}
+    store.client.create_run(store.experiment_id, tags=tags)
+    store.log("mlp", BASE)
+    with pytest.raises(InvalidInputError, match="It is the parent of 1 runs: ask for them with"):
+        store.compare()
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "start"),
+    [
+        ({}, "deep beats mlp", "candidate beats baseline"),
+        (
+            {"candidate_name": "DeepFM", "baseline_name": "MLP"},
+            "DeepFM beats MLP",
+            "DeepFM beats MLP",
+        ),
+    ],
+)
+def test_comparison_is_named_by_winner_and_loser(store, options, name, start):
+    store.log("deep", DEEP)
+    store.log("mlp", BASE)
+    store.compare(**options)
+    run = store.comparison_run()
+    assert run.info.run_name == name
+    assert run.data.tags["mlflow.note.content"].startswith(start)
+    kind = store.client.get_experiment(store.experiment_id).tags["mlflow.experimentKind"]
+    assert kind == "custom_model_development"
+
+
+def test_seeds_with_rows_of_their_own_are_said_in_the_description(store):
+    own = {seed: f"f{seed}" for seed in DEEP}
+    store.log("deep", DEEP, fingerprint=own)
+    store.log("mlp", BASE, fingerprint=own)
+    store.compare()
+    note = store.comparison_run().data.tags["mlflow.note.content"]
+    assert "The seeds of the candidate were scored on different rows" in note
+    assert "a split drawn from the seed" in note
+
+
 def test_bad_requests_are_refused_by_name(store):
     store.log("deep", DEEP)
     store.log("mlp", BASE)

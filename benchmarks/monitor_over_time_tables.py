@@ -1,0 +1,127 @@
+"""The tables of ``monitor_over_time.md``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from monitor_over_time_cases import CASES
+
+LEARNED_FROM = 5
+TWOFOLD = np.log(2.0)
+
+
+def summary(rows: pd.DataFrame) -> pd.Series:
+    """Return the figures of one case."""
+    late = rows[rows["labels"] >= LEARNED_FROM]
+    error = {
+        name: (rows[name] - rows["realized"]).abs().mean()
+        for name in ("learned", "own", "constant", "direct")
+    }
+    return pd.Series(
+        {
+            "batches": len(rows),
+            "own coverage": held(rows, "own_low", "own_high"),
+            "before labels": held(rows, "first_low", "first_high"),
+            "from five": held(late, "low", "high"),
+            "width": float(np.median(late["high"] / late["low"])) if len(late) else np.nan,
+            "own / constant": error["own"] / error["constant"],
+            "learned / constant": error["learned"] / error["constant"],
+            "learned / DLE": error["learned"] / error["direct"],
+        }
+    )
+
+
+def held(rows: pd.DataFrame, low: str, high: str) -> float:
+    """Return the share of intervals that hold the realized error."""
+    return float(((rows[low] <= rows["realized"]) & (rows["realized"] <= rows[high])).mean())
+
+
+def flags(rows: pd.DataFrame, estimate: str, trusted: str) -> str:
+    """Return counts, precision and recall of flags for estimates that are off by more than 2x."""
+    off = np.log(rows[estimate] / rows["realized"]).abs() > TWOFOLD
+    flagged = ~rows[trusted].astype(bool)
+    hits = int((off & flagged).sum())
+    precision = hits / max(int(flagged.sum()), 1)
+    recall = hits / max(int(off.sum()), 1)
+    return f"{int(off.sum())} | {int(flagged.sum())} | {hits} | {precision:.2f} | {recall:.2f}"
+
+
+def text(rows: pd.DataFrame, seconds: float) -> str:
+    """Return the page."""
+    by_case = rows.groupby("case", sort=False).apply(summary, include_groups=False)
+    chosen = rows.groupby("case", sort=False)["chosen_on"].first()
+    groups = {
+        "all": by_case,
+        "constants chosen on": by_case[chosen],
+        "not looked at for them": by_case[~chosen],
+    }
+    several = rows[rows["auc"] > 0.95]
+    lines = [
+        "# Estimated error over time",
+        "",
+        f"`python benchmarks/monitor_over_time.py --data FOLDER`: {len(by_case)} streams of real "
+        f"data in the order of time, {len(rows)} batches, one run ({seconds:.0f} s of one core). "
+        "Sources and models: `monitor_over_time_cases.py`. Labels come one batch late. "
+        "DLE is gradient boosting of the squared errors on features and prediction (NannyML's "
+        "estimator); constant is the error of the reference. Coverage is that of 90% intervals: of "
+        "the consensus alone (own), of the interval before any label, which the periods of the "
+        "reference set, and of the learned one from five realized batches on. Width is high over "
+        "low of the latter. Errors are mean absolute ones over all batches, the first included.",
+        "",
+        "| | aim | all | constants chosen on | not looked at for them |",
+        "|---|---|---|---|---|",
+        *_targets(groups),
+        "",
+        "## Flags",
+        "",
+        "A batch is off where the estimate is more than twice or less than half of what was "
+        f"realized. {len(several)} of the {len(rows)} batches have a domain AUC above .95, which "
+        "alone is no flag.",
+        "",
+        "| | off | flagged | both | precision | recall |",
+        "|---|---|---|---|---|---|",
+        f"| learned estimate, its trust | {flags(rows, 'learned', 'trusted')} |",
+        f"| estimate of the consensus, the same trust | {flags(rows, 'own', 'trusted')} |",
+        f"| consensus alone | {flags(rows, 'own', 'trusted_before')} |",
+        "",
+        "## Streams",
+        "",
+        "C: constants of the rule were chosen on it. L: the reference lies after the training "
+        "rows; else it is drawn among them.",
+        "",
+        "| stream | | source | batches | own | before labels | from five | width "
+        "| own / constant | learned / constant | learned / DLE |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+        *[_line(str(name), row) for name, row in by_case.iterrows()],
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _targets(groups: dict[str, pd.DataFrame]) -> list[str]:
+    aims = (
+        ("coverage from five realized batches on, mean", "from five", "at least .88", np.mean),
+        ("coverage before any label, mean", "before labels", "at least .80", np.mean),
+        ("coverage of the consensus alone, mean", "own coverage", "", np.mean),
+        ("error / constant, geometric mean", "learned / constant", "at most .78", _geometric),
+        ("error / DLE, geometric mean", "learned / DLE", "at most .92", _geometric),
+        ("the same before learning: / constant", "own / constant", "", _geometric),
+        ("width, geometric mean", "width", "", _geometric),
+    )
+    return [
+        f"| {name} | {aim} | "
+        + " | ".join(f"{mean(group[column].dropna()):.3f}" for group in groups.values())
+        + " |"
+        for name, column, aim, mean in aims
+    ]
+
+
+def _geometric(values: pd.Series) -> float:
+    return float(np.exp(np.log(values).mean()))
+
+
+def _line(name: str, row: pd.Series) -> str:
+    case = next(one for one in CASES if one.name == name)
+    marks = "C" * case.chosen_on + "L" * (case.reference == "later") + " Brier" * case.brier
+    numbers = " | ".join(f"{value:.2f}" for value in row.iloc[1:])
+    return f"| {name} | {marks} | {case.source} | {int(row.iloc[0])} | {numbers} |"

@@ -1,0 +1,136 @@
+"""``trueup doctor``: whether all is as it should be here, and what a run gained."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, entry_points, version
+from typing import Any, Literal, NamedTuple
+
+import click
+
+import trueup
+from trueup_cli.failures import BadInput
+from trueup_cli.output import echo
+
+Mark = Literal["ok", "note", "wrong"]
+_PACKAGES = ("mlflow", "optuna", "scikit-learn", "torch", "xgboost", "lightgbm", "lightning")
+_OLDEST = {"mlflow": (3, 10), "optuna": (5, 0), "torch": (2, 5), "scikit-learn": (1, 6)}
+_ENTRY_POINTS = ("mlflow.run_context_provider", "mlflow.model_evaluator", "mlflow.project_backend")
+
+
+class _Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    mark: Mark
+    text: str
+
+
+@click.command("doctor")
+@click.argument("run_id", required=False)
+@click.option("--tracking-uri", default=None, help="MLflow store; by default that of MLflow.")
+@click.pass_context
+def doctor(context: click.Context, run_id: str | None, tracking_uri: str | None) -> None:
+    """Check the installation, the switch and the store; with RUN_ID, say what that run gained.
+
+    Parents of seeds whose backend was killed on this machine are ended.
+
+    Exit code: 0 fine, 1 something is wrong, 2 bad input.
+    """
+    if run_id is not None:
+        echo(_coverage(run_id, tracking_uri))
+        return
+    findings = [*_installation(), *_switch(), *_store(tracking_uri)]
+    echo("\n".join(f"{finding.mark:5} {finding.text}" for finding in findings))
+    context.exit(int(any(finding.mark == "wrong" for finding in findings)))
+
+
+def _coverage(run_id: str, tracking_uri: str | None) -> str:
+    """Return what a finished run says of its twins, and the reasons that it holds."""
+    from mlflow.exceptions import MlflowException
+
+    from trueup_mlflow.write.items import COVERAGE_TAG, skipped_tag
+
+    try:
+        run = _client(tracking_uri).get_run(run_id)
+    except MlflowException as failure:
+        raise BadInput(f"RUN_ID must be a run of the store; got {run_id!r}: {failure}") from failure
+    tags, keys = run.data.tags, run.data.metrics
+    lines = [f"run {run_id} ({run.info.run_name}), {run.info.status}"]
+    twins = sorted(key for key in keys if f"calibrated_{key}" in keys)
+    if COVERAGE_TAG in tags:
+        lines.append(tags[COVERAGE_TAG])
+    elif twins:
+        lines.append(f"twins of {', '.join(twins)}.")
+    else:
+        lines.append(
+            "no twins: autologging was off in this run, or it did not end. Set TRUEUP_AUTOLOG=1, "
+            "or call trueup_mlflow.log_evaluation(y_true, y_pred)."
+        )
+    start = skipped_tag("")
+    lines += [f"{tag}: {text}" for tag, text in sorted(tags.items()) if tag.startswith(start)]
+    return "\n".join(lines)
+
+
+def _installation() -> Iterator[_Finding]:
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield _Finding("ok", f"trueup {trueup.__version__}, Python {python}")
+    for package in _PACKAGES:
+        try:
+            found = version(package)
+        except PackageNotFoundError:
+            yield _Finding("note", f"{package} is not installed")
+            continue
+        oldest = _OLDEST.get(package, ())
+        too_old = tuple(int(part) for part in found.split(".")[:2] if part.isdecimal()) < oldest
+        wanted = ".".join(map(str, oldest))
+        text = f"{package} {found}" + (f"; trueup needs {wanted} or later" if too_old else "")
+        yield _Finding("wrong" if too_old else "ok", text)
+    for group in _ENTRY_POINTS:
+        names = [point.name for point in entry_points(group=group) if "trueup" in point.value]
+        if names:
+            yield _Finding("ok", f"MLflow finds {names[0]} ({group})")
+        else:
+            yield _Finding("wrong", f"MLflow does not find trueup ({group}): install it again")
+
+
+def _switch() -> Iterator[_Finding]:
+    from trueup_mlflow.context import AUTOLOG_VARIABLE, OFF, ON
+
+    value = os.environ.get(AUTOLOG_VARIABLE, "")
+    word = value.strip().lower()
+    if word in ON:
+        yield _Finding("ok", f"{AUTOLOG_VARIABLE}={value}: autologging is on")
+    elif word in OFF:
+        yield _Finding("note", f"autologging is off; {AUTOLOG_VARIABLE}=1 switches it on")
+    else:
+        known = ", ".join(ON)
+        text = f"{AUTOLOG_VARIABLE}={value} is none of {known}: autologging is off"
+        yield _Finding("wrong", text)
+
+
+def _store(tracking_uri: str | None) -> Iterator[_Finding]:
+    from mlflow import get_tracking_uri
+
+    from trueup.redact import without_credentials
+    from trueup_mlflow.seeds.abandoned import end_abandoned
+
+    uri = without_credentials(tracking_uri or get_tracking_uri())
+    try:
+        client = _client(tracking_uri)
+        ids = [experiment.experiment_id for experiment in client.search_experiments()]
+        yield _Finding("ok", f"the store {uri} answers, {len(ids)} experiments")
+        for run_id in end_abandoned(client, ids):
+            yield _Finding("note", f"ended run {run_id}: its seeds backend was killed")
+    except Exception as failure:
+        reason = without_credentials(" ".join(str(failure).split()))[:300]
+        yield _Finding("wrong", f"the store {uri} does not answer: {reason}")
+
+
+def _client(tracking_uri: str | None) -> Any:
+    try:
+        from mlflow import MlflowClient
+    except ModuleNotFoundError as error:
+        raise BadInput(f"{error}. Run: pip install 'trueup[mlflow]'") from error
+    return MlflowClient(tracking_uri)

@@ -1,0 +1,125 @@
+"""The callback for the Trainer of Hugging Face."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from trueup.errors import InvalidInputError
+from trueup_mlflow.callbacks.reporter import Reporter
+from trueup_mlflow.write.failures import warn
+
+_LOSS_END = "_loss"
+
+
+class TrueupCallback(TrainerCallback):
+    """Logs vanilla and calibrated loss of each evaluation of a ``transformers.Trainer``.
+
+    Parameters
+    ----------
+    loss : str, optional
+        A loss of :func:`trueup.evaluate`; by default the mean squared error for models of one
+        output, and the log loss for several.
+    prefix : str, optional
+        Put before the loss in each key; by default that of the Trainer's own metrics, ``eval_``.
+    run_id : str, optional
+        The run; the active run by default, which the Trainer's MLflow integration starts.
+    **options
+        Other keywords of :func:`trueup.evaluate`.
+
+    Notes
+    -----
+    The step is the Trainer's global step. The logits are those that the Trainer's evaluation
+    computes: a hook on the model's forward pass sees them, and nothing is computed twice. With
+    several processes each sees a part of the rows: nothing is logged then, with a warning. Models
+    with several labels a row (tokens, several outputs) are refused with a warning and a tag of the
+    run; the training goes on.
+
+    Examples
+    --------
+    ``Trainer(model, args, eval_dataset=rows, callbacks=[TrueupCallback()])``
+    """
+
+    def __init__(
+        self,
+        *,
+        loss: str | None = None,
+        prefix: str | None = None,
+        run_id: str | None = None,
+        **options: Any,
+    ) -> None:
+        self._loss = loss
+        self._prefix = prefix
+        self._reporter = Reporter(prefix or "eval_", run_id, options=options)
+        self._parts: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def on_init_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Watch the forward passes of the model."""
+        if args.world_size > 1:
+            warn("calibrated metrics need all rows in one process; nothing is logged")
+        else:
+            kwargs["model"].register_forward_hook(self._see, with_kwargs=True)
+
+    def on_evaluate(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Evaluate the rows that were seen."""
+        parts, self._parts = self._parts, []
+        if not parts:
+            return
+        metrics = kwargs.get("metrics") or {}
+        own = next((key for key in metrics if key.endswith(_LOSS_END)), None)
+        if self._prefix is None and own is not None:
+            self._reporter.prefix = own.removesuffix("loss")
+        logits, labels = (torch.cat(column) for column in zip(*parts, strict=True))
+        self._reporter.log(
+            state.global_step,
+            loss=lambda: self._loss or _loss_for(logits),
+            predict=lambda loss: _predictions(logits, labels, loss),
+        )
+
+    def on_predict(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Forget the rows of a prediction, which no metric of an evaluation belongs to."""
+        self._parts = []
+
+    def _see(self, model: Any, _args: Any, kwargs: Mapping[str, Any], outputs: Any) -> None:
+        """Keep labels and logits of a batch of an evaluation."""
+        if model.training:
+            return
+        try:
+            labels, logits = kwargs["labels"], outputs["logits"]
+            self._parts.append(
+                (logits.detach().float().cpu(), labels.cpu().reshape(labels.shape or (1,)))
+            )
+        except Exception as failure:  # it would end the evaluation of the user
+            self._reporter.fail(self._loss or "log_loss", failure)
+
+
+def _loss_for(logits: torch.Tensor) -> str:
+    return "mean_squared_error" if logits.ndim == 1 or logits.shape[-1] == 1 else "log_loss"
+
+
+def _predictions(logits: torch.Tensor, labels: torch.Tensor, loss: str) -> Mapping[str, Any]:
+    if logits.ndim > 2 or labels.ndim > 1:
+        raise InvalidInputError(
+            f"the model must predict one label a row; got logits of shape {tuple(logits.shape)}, "
+            f"labels of shape {tuple(labels.shape)}. Call trueup_mlflow.log_evaluation instead."
+        )
+    scores = logits.double().numpy()
+    if scores.ndim == 2 and scores.shape[1] == 1:
+        scores = scores[:, 0]
+    elif scores.ndim == 2 and scores.shape[1] == 2:
+        scores = scores[:, 1] - scores[:, 0]
+    name = "y_pred" if loss == "mean_squared_error" else "y_logit"
+    return {"y_true": labels.numpy(), name: scores}
+
+
+HuggingFaceCallback = TrueupCallback
+"""The callback under the name that it has in :mod:`trueup_mlflow`."""

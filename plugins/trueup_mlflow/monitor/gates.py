@@ -1,0 +1,277 @@
+"""Gates for cron and CI: the newest batches of monitored versions against thresholds."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+import mlflow
+from mlflow.entities import Run
+from mlflow.exceptions import MlflowException
+from mlflow.tracking import MlflowClient
+
+from trueup.errors import InvalidInputError
+from trueup_mlflow.monitor.registered_model import resolve
+from trueup_mlflow.monitor.state import State, state_of
+from trueup_mlflow.monitor.store import records_of
+from trueup_mlflow.write.items import ROLE_TAG
+from trueup_mlflow.write.monitor_items import (
+    ESTIMATED,
+    FAIL_ABOVE_TAG,
+    MODEL_TAG,
+    MONITOR_ROLE,
+    VERSION_OF_MODEL_TAG,
+    BatchRecord,
+)
+
+Code = Literal["fine", "above", "stale", "not trusted"]
+
+_MULTIPLE = re.compile(r"(\d+(?:\.\d+)?)x")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([mhdw])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+@dataclass(frozen=True)
+class Gate:
+    """How one version stands at its gate.
+
+    Attributes
+    ----------
+    model, version : str
+        As in ``models:/<model>/<version>``.
+    aliases : tuple of str
+        Aliases of the version.
+    batch : BatchRecord
+        Its newest batch.
+    code : {"fine", "above", "stale", "not trusted"}
+        What the gate says.
+    note : str
+        Why, in words; empty if there is nothing to say.
+    fail_above : float or None
+        Threshold.
+    counts : bool
+        Whether the version counts for the exit code: it was asked for, has an alias, or is the
+        newest one of a model that has no alias at all.
+    state : State
+        Verdict over all batches.
+    """
+
+    model: str
+    version: str
+    aliases: tuple[str, ...]
+    batch: BatchRecord
+    code: Code
+    note: str
+    fail_above: float | None
+    counts: bool
+    state: State
+
+    def __getitem__(self, name: str) -> Any:
+        """Return an attribute by its name: gates were mappings once."""
+        return getattr(self, name)
+
+    @property
+    def uri(self) -> str:
+        """URI of the version."""
+        return f"models:/{self.model}/{self.version}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        newest = self.batch
+        return {
+            "model": self.model,
+            "version": self.version,
+            "aliases": list(self.aliases),
+            "code": self.code,
+            "note": self.note,
+            "counts": self.counts,
+            "fail_above": self.fail_above,
+            "verdict": self.state.verdict,
+            "why": self.state.why,
+            "time": newest.time,
+            "n": newest.n,
+            "realized": newest.realized,
+            **{name: newest.estimate[name] for name in ("mse", "low", "high", "trusted")},
+            "reasons": list(newest.estimate["reasons"]),
+        }
+
+
+def status(
+    model_uris: Sequence[str] = (),
+    *,
+    fail_above: float | str | None = None,
+    stale_after: str | timedelta | None = None,
+) -> list[Gate]:
+    """Return how every monitored version stands, or those that are asked for.
+
+    Parameters
+    ----------
+    model_uris : sequence of str, default ()
+        ``models:/NAME``, ``models:/NAME/VERSION`` or ``models:/NAME@ALIAS``; all by default.
+    fail_above : float or str, optional
+        Largest error that is fine, or "1.5x" the error of the reference; by default what ``init``
+        was given for the version. The newest realized error is read as well as the estimate.
+    stale_after : str or timedelta, optional
+        Age of the newest batch from which on a version is stale: "36h", "2d", "1w".
+
+    Returns
+    -------
+    list of Gate
+        In the order of model and version. No model and no check is loaded.
+    """
+    client = MlflowClient()
+    oldest = None if stale_after is None else datetime.now(UTC) - duration(stale_after)
+    asked = [_asked(uri, client) for uri in model_uris]
+    runs = [run for run in _monitor_runs() if not asked or _is_asked(run, asked)]
+    aliases = {name: aliases_of(name, client) for name in {_model(run) for run in runs}}
+    newest = {name: max(_number(run) for run in runs if _model(run) == name) for name in aliases}
+    gates = []
+    for run in sorted(runs, key=lambda run: (_model(run), _number(run))):
+        name, version = _model(run), run.data.tags[VERSION_OF_MODEL_TAG]
+        own = tuple(alias for alias, of in aliases[name].items() if of == version)
+        counts = bool(asked or own) or (not aliases[name] and newest[name] == _number(run))
+        records = records_of(run)
+        threshold = _threshold(name, version, records[-1], fail_above, client)
+        code, note = judged(records, threshold, oldest)
+        state = state_of(records, threshold)
+        gates.append(Gate(name, version, own, records[-1], code, note, threshold, counts, state))
+    return gates
+
+
+def judged(
+    records: Sequence[BatchRecord], threshold: float | None, oldest: datetime | None = None
+) -> tuple[Code, str]:
+    """Return what a gate says of the batches of a version, and why."""
+    newest = records[-1]
+    mse, low = newest.number("mse"), newest.number("low")
+    realized = [record for record in records if record.covered is not None]
+    if threshold is not None and realized and (realized[-1].realized or 0.0) > threshold:
+        value, day = realized[-1].realized, realized[-1].day
+        return "above", f"ABOVE {threshold:g}: {value:.4g} was realized on {day}"
+    if threshold is not None and low > threshold:
+        return "above", f"ABOVE {threshold:g}"
+    if oldest is not None and newest.timestamp < oldest.timestamp() * 1000.0:
+        return "stale", f"STALE: the newest batch is of {newest.day}"
+    if newest.estimate["trusted"] is not True or math.isnan(mse):
+        return "not trusted", ""
+    if threshold is not None and mse > threshold:
+        return "fine", f"warning: the estimate is above {threshold:g}, its interval is not"
+    return "fine", ""
+
+
+def threshold_of(value: float | str | None, reference_error: float | None) -> float | None:
+    """Return a threshold as an error; "1.5x" is that many times the error of the reference.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is neither a number above 0 nor such a multiple.
+    """
+    if value is None:
+        return None
+    multiple = _MULTIPLE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if multiple and reference_error is None:
+        raise InvalidInputError(
+            f"fail_above must be an error where that of the reference is not known; got {value!r}. "
+            "Give a number."
+        )
+    try:
+        found = float(multiple[1]) * (reference_error or 0.0) if multiple else float(value)
+    except ValueError:
+        found = math.nan
+    if not (math.isfinite(found) and found > 0.0):
+        raise InvalidInputError(
+            f"fail_above must be a number above 0, or a multiple such as 1.5x; got {value!r}. "
+            "Correct it."
+        )
+    return found
+
+
+def duration(value: str | timedelta) -> timedelta:
+    """Return a duration such as "36h", "2d" or "1w".
+
+    Raises
+    ------
+    InvalidInputError
+        If it is written in another way.
+    """
+    if isinstance(value, timedelta):
+        return value
+    found = _DURATION.fullmatch(value.strip())
+    if found is None:
+        raise InvalidInputError(
+            f"stale_after must be a duration such as 36h, 2d or 1w; got {value!r}. Correct it."
+        )
+    return timedelta(**{_UNITS[found[2]]: float(found[1])})
+
+
+def _monitor_runs() -> list[Run]:
+    experiments = [
+        experiment.experiment_id
+        for experiment in mlflow.search_experiments(filter_string="name LIKE 'trueup/%'")
+    ]
+    if not experiments:
+        return []
+    found = mlflow.search_runs(
+        experiments,
+        f"tags.`{ROLE_TAG}` = '{MONITOR_ROLE}' and metrics.{ESTIMATED} >= 0",
+        output_format="list",
+        max_results=10_000,
+    )
+    return [run for run in found if records_of(run)]
+
+
+def _asked(uri: str, client: MlflowClient) -> tuple[str, str | None]:
+    """Return model and version of a URI; no version stands for all."""
+    named = re.fullmatch(r"models:/([^/@]+)", uri)
+    if named:
+        return named[1], None
+    version = resolve(uri, client)
+    return version.name, version.version
+
+
+def _is_asked(run: Run, asked: Sequence[tuple[str, str | None]]) -> bool:
+    version = run.data.tags[VERSION_OF_MODEL_TAG]
+    return any(name == _model(run) and of in (None, version) for name, of in asked)
+
+
+def aliases_of(name: str, client: MlflowClient) -> dict[str, str]:
+    """Return the version of each alias of a registered model."""
+    try:
+        found = client.get_registered_model(name).aliases
+    except MlflowException:  # the model was deleted, its monitor runs were not
+        return {}
+    return {str(alias): str(version) for alias, version in found.items()}
+
+
+def _threshold(
+    name: str,
+    version: str,
+    newest: BatchRecord,
+    fail_above: float | str | None,
+    client: MlflowClient,
+) -> float | None:
+    if fail_above is not None:
+        return threshold_of(fail_above, newest.raw.get("reference"))
+    return kept_threshold(name, version, client)
+
+
+def kept_threshold(name: str, version: str, client: MlflowClient) -> float | None:
+    """Return the threshold that ``init`` was given for a version, if it was given one."""
+    try:
+        kept = client.get_model_version(name, version).tags.get(FAIL_ABOVE_TAG)
+    except MlflowException:
+        return None
+    return None if kept is None else threshold_of(kept, None)
+
+
+def _model(run: Run) -> str:
+    return str(run.data.tags[MODEL_TAG])
+
+
+def _number(run: Run) -> int:
+    return int(run.data.tags[VERSION_OF_MODEL_TAG])

@@ -1,0 +1,133 @@
+"""Realized errors of batches from labels that accumulate over files and days."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from mlflow.tracking import MlflowClient
+
+from trueup.errors import InvalidInputError
+from trueup_mlflow.monitor.check_registry import load_schema
+from trueup_mlflow.monitor.coverage import Coverage
+from trueup_mlflow.monitor.labels import (
+    LABEL,
+    LateLabels,
+    late_labels,
+    merged,
+    of_batch,
+    squared_error,
+)
+from trueup_mlflow.monitor.registered_model import resolve
+from trueup_mlflow.monitor.store import ROW_ID, MonitorStore
+from trueup_mlflow.monitor.tables import read_table
+from trueup_mlflow.write.monitor_items import BatchRecord, realized_metrics
+
+MIN_LABELLED = 0.8
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What labels did to one batch."""
+
+    record: BatchRecord
+    matched: int
+
+
+def realize(model_uri: str, labelled: Any, *, min_labelled: float = MIN_LABELLED) -> Coverage:
+    """Log the realized error of every batch of which enough rows have a label by now.
+
+    Labels accumulate: those of one batch may come in several files and on several days. A row whose
+    label is missing is skipped; a label that comes again replaces the earlier one.
+
+    Parameters
+    ----------
+    model_uri : str
+        As in :func:`trueup_mlflow.monitor.estimate`.
+    labelled : data frame (pandas, Spark) or path of a parquet or CSV file
+        Row id and target of rows of any number of batches.
+    min_labelled : float, default 0.8
+        Share of a batch's rows whose labels must be there, above 0 and at most 1.
+
+    Returns
+    -------
+    Coverage
+        How many of the realized batches lie in their interval so far, how many ids matched, and
+        how many batches still wait for labels.
+
+    Raises
+    ------
+    InvalidInputError
+        If ``init`` was given no row id, a column is missing, a row id has two labels, or no row id
+        is one of a batch.
+    """
+    if not 0.0 < min_labelled <= 1.0:
+        raise InvalidInputError(
+            f"min_labelled must be above 0 and at most 1; got {min_labelled}. Give a share of rows."
+        )
+    client = MlflowClient()
+    version = resolve(model_uri, client)
+    schema = load_schema(version)
+    columns = (schema.row_id, schema.target)
+    table = read_table(labelled, columns=columns, row_id=schema.row_id, kind=schema.id_kind)
+    labels = late_labels(table, schema)
+    store = MonitorStore(version, client)
+    records = [record for record in store.records() if record.logged]
+    outcomes = [_realize(store, record, labels, min_labelled) for record in records]
+    matched = sum(outcome.matched for outcome in outcomes)
+    if len(labels.rows) and not matched:
+        raise InvalidInputError(
+            f"labelled must have row ids of a batch; got {len(labels.rows)} ids of none of the "
+            f"{len(records)} batches, the first {labels.rows.iloc[0, 0]!r}. Check model and file."
+        )
+    store.describe()
+    found = Coverage.of([outcome.record for outcome in outcomes])
+    waiting = sum(outcome.record.realized is None for outcome in outcomes)
+    unknown = max(len(labels.rows) - matched, 0)
+    return replace(found, matched=matched, unknown=unknown, missing=labels.missing, waiting=waiting)
+
+
+def _realize(
+    store: MonitorStore, record: BatchRecord, labels: LateLabels, min_labelled: float
+) -> _Outcome:
+    """Keep the labels of one batch, and log its error where there are enough of them."""
+    predictions = store.predictions(record.digest)
+    new = of_batch(predictions, labels.rows)
+    if new.empty and record.realized is not None:
+        return _Outcome(record, 0)
+    kept = store.labels(record.digest) if record.labelled or len(new) else None
+    together = merged(kept, new)
+    changed = len(new) > 0 and (kept is None or _values(together) != _values(kept))
+    if changed:
+        store.keep_labels(record.digest, new)
+    if changed or record.realized is None:  # a lower share may be asked for now
+        record = _updated(store, record, predictions, together, min_labelled)
+    return _Outcome(record, len(new))
+
+
+def _values(labels: pd.DataFrame) -> dict[str, float]:
+    return dict(zip(labels[ROW_ID], labels[LABEL], strict=True))
+
+
+def _updated(
+    store: MonitorStore,
+    record: BatchRecord,
+    predictions: pd.DataFrame,
+    labels: pd.DataFrame,
+    min_labelled: float,
+) -> BatchRecord:
+    """Return the record with its labels counted; a new realized value is logged."""
+    changed = record.mark(labelled=len(labels))
+    enough = len(labels) >= min_labelled * record.n and len(labels) > 0
+    if enough:
+        value = squared_error(predictions, labels)
+        known = record.realized
+        if known is None or not np.isclose(known, value, rtol=1e-12, atol=0.0):
+            earlier = record.corrections if known is None else (*record.corrections, known)
+            changed = changed.mark(realized=value, corrections=earlier)
+            store.log_realized(changed, realized_metrics(record.estimate["mse"], value))
+    if changed != record:
+        store.write(changed)
+    return changed

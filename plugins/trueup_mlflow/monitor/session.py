@@ -1,0 +1,119 @@
+"""A monitored version that is loaded once and estimates many batches."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+from mlflow.tracking import MlflowClient
+
+from trueup.monitoring import MSEEstimate
+from trueup.monitoring.trust import with_trust
+from trueup_mlflow.monitor.check_registry import Check, check_uri, load_check
+from trueup_mlflow.monitor.learned import learned_for, raw_of
+from trueup_mlflow.monitor.predictions import LoadedModel
+from trueup_mlflow.monitor.registered_model import RegisteredVersion, resolve
+from trueup_mlflow.monitor.row_ids import checked_ids
+from trueup_mlflow.monitor.store import MonitorStore
+from trueup_mlflow.monitor.tables import digest_of, read_table
+from trueup_mlflow.write.monitor_items import BatchRecord, estimate_metrics, timestamp_of
+
+_log = logging.getLogger("trueup")
+
+
+@dataclass(frozen=True)
+class Session:
+    """Model, check and monitor run of one version.
+
+    Examples
+    --------
+    ``Session.open("models:/demand@champion").estimate(batch)`` is what
+    :func:`trueup_mlflow.monitor.estimate` does; a session that is kept loads the model once.
+    """
+
+    version: RegisteredVersion
+    model: LoadedModel
+    check: Check
+    store: MonitorStore
+
+    @classmethod
+    def open(cls, model_uri: str) -> Session:
+        """Load the version that a URI means now.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such version, it has no check, or it cannot be loaded here.
+        """
+        client = MlflowClient()
+        version = resolve(model_uri, client)
+        check = load_check(version)
+        return cls(version, LoadedModel.load(version.uri), check, MonitorStore(version, client))
+
+    @property
+    def check_uri(self) -> str:
+        """URI of the check that was loaded."""
+        return check_uri(self.version)
+
+    def estimate(self, batch: Any, *, at: str | datetime | None = None) -> MSEEstimate:
+        """Estimate the error on a batch and log it; see :func:`trueup_mlflow.monitor.estimate`."""
+        return self.record(batch, at=at).as_estimate()
+
+    def record(self, batch: Any, *, at: str | datetime | None = None) -> BatchRecord:
+        """Return the record of a batch, which is logged if it is new."""
+        schema = self.check.schema
+        table = read_table(batch, columns=schema.columns, row_id=schema.row_id, kind=schema.id_kind)
+        features = schema.features_of(table)
+        prediction = self.model.predict(table, schema)
+        ids = checked_ids(table, schema.row_id, schema.id_kind)
+        digest = digest_of(features, prediction, ids if schema.row_id else None)
+        timestamp = timestamp_of(at, digest)
+        records = self.store.records()
+        known = next((record for record in records if record.digest == digest), None)
+        if known is not None and at is not None and known.timestamp != timestamp:
+            _say_known(known)
+        if known is not None and known.logged:
+            return known
+        estimate = self.check.consensus.estimate(features, prediction)
+        raw = raw_of(estimate, schema.reference_error)
+        learned = learned_for(raw, records, timestamp, schema.scale_prior)
+        found = with_trust(estimate, learned, schema.alarms(features, prediction))
+        record = known or BatchRecord(
+            digest=digest,
+            step=len(records),
+            timestamp=timestamp,
+            n=len(table),
+            estimate=found.to_dict(),
+            moved=schema.moved(features),
+            raw=asdict(raw),
+            outlook=asdict(learned.outlook),
+        )
+        if not found.is_finite:  # there is nothing to log, and it is not trusted
+            return record
+        one_step = self.check.one_step.estimate(features, prediction).mse
+        return self._log(record, estimate_metrics(found, one_step, raw.mse), ids, prediction)
+
+    def _log(
+        self, record: BatchRecord, metrics: dict[str, float], ids: pd.Series, prediction: Any
+    ) -> BatchRecord:
+        record, metrics = self.store.claim(record, metrics)
+        if record.logged:
+            return record
+        self.store.keep_predictions(record.digest, ids, pd.Series(prediction))
+        self.store.write(record)
+        self.store.log(record, metrics)
+        done = record.mark(logged=True)
+        self.store.write(done)
+        self.store.describe()
+        return done
+
+
+def _say_known(known: BatchRecord) -> None:
+    moment = datetime.fromtimestamp(known.timestamp / 1000, UTC)
+    _log.warning(
+        "this batch was logged before, at %s: it keeps that time and is not logged again",
+        moment.isoformat(timespec="seconds"),
+    )

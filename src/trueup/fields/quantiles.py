@@ -1,0 +1,49 @@
+"""Quantiles of weighted values that are those of repeated ones where the weights are integers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueup.losses import FloatArray
+
+
+def weighted_quantiles(
+    values: FloatArray, shares: FloatArray, weight: FloatArray | None
+) -> FloatArray:
+    """Return the quantiles of numpy's default kind.
+
+    Parameters
+    ----------
+    values : float array of shape (n,)
+        Values, at least one of positive weight.
+    shares : float array
+        In [0, 1].
+    weight : float array of shape (n,), optional
+        Non-negative weights. Integers count repetitions; others are first divided by their mean, so
+        that their scale does not matter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values, half = np.array([1.0, 2.0, 4.0]), np.array([0.5])
+    >>> weighted_quantiles(values, half, np.array([1.0, 1.0, 4.0])).tolist()
+    [4.0]
+    >>> np.quantile([1.0, 2.0, 4.0, 4.0, 4.0, 4.0], half).tolist()
+    [4.0]
+    """
+    if weight is None:
+        return np.quantile(values, shares)
+    order = np.argsort(values, kind="stable")
+    order = order[weight[order] > 0.0]
+    values, weight = values[order], weight[order]
+    if (weight != np.floor(weight)).any():
+        weight = weight / weight.mean()
+    ends = np.cumsum(weight)
+    place = shares * (ends[-1] - 1.0)
+    before = np.floor(place)
+    low, high = (
+        values[np.minimum(np.searchsorted(ends, at, side="right"), len(values) - 1)]
+        for at in (before, before + 1.0)
+    )
+    part, step = place - before, high - low
+    return np.asarray(np.where(part < 0.5, low + part * step, high - (1.0 - part) * step))

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+from mlflow import MlflowClient
+
+from trueup_cli.doctor import doctor
+
+
+@pytest.fixture(scope="module")
+def uri(tmp_path_factory):
+    uri = f"sqlite:///{tmp_path_factory.mktemp('store')}/mlflow.db"
+    MlflowClient(uri).create_experiment("tests")
+    return uri
+
+
+def run(uri, *arguments, **variables):
+    return CliRunner().invoke(doctor, [*arguments, "--tracking-uri", uri], env=variables)
+
+
+def make_run(uri, metrics, tags):
+    client = MlflowClient(uri)
+    experiment = client.get_experiment_by_name("tests").experiment_id
+    run_id = client.create_run(experiment, tags=tags).info.run_id
+    for key, value in metrics.items():
+        client.log_metric(run_id, key, value)
+    client.set_terminated(run_id)
+    return run_id
+
+
+def test_installation_switch_and_store_are_checked(uri):
+    result = run(uri, TRUEUP_AUTOLOG="yes")
+    assert result.exit_code == 0, result.output
+    for word in ("trueup 0.1.0", "mlflow 3.", "TRUEUP_AUTOLOG=yes: autologging is on", "answers"):
+        assert word in result.output
+
+
+def test_switch_that_is_none_is_wrong(uri):
+    result = run(uri, TRUEUP_AUTOLOG="enabled")
+    assert result.exit_code == 1
+    assert "wrong TRUEUP_AUTOLOG=enabled is none of 1, true, yes, on" in result.output
+
+
+def test_store_that_does_not_answer_is_wrong(monkeypatch):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    result = run("http://me:secret@127.0.0.1:9")
+    assert result.exit_code == 1
+    assert "does not answer" in result.output
+    assert "secret" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("metrics", "tags", "line"),
+    [
+        ({"loss": 0.5}, {"trueup.coverage": "twins of loss."}, "twins of loss."),
+        ({"loss": 0.5, "calibrated_loss": 0.4}, {}, "twins of loss."),
+        ({"loss": 0.5}, {}, "no twins: autologging was off"),
+        ({"loss": 0.5}, {"trueup.skipped.loss": "why"}, "trueup.skipped.loss: why"),
+    ],
+)
+def test_finished_run_says_what_it_gained(uri, metrics, tags, line):
+    result = run(uri, make_run(uri, metrics, tags))
+    assert result.exit_code == 0
+    assert line in result.output
+
+
+def test_run_that_is_not_there_is_bad_input(uri):
+    result = run(uri, "nowhere")
+    assert result.exit_code == 2
+    assert "RUN_ID must be a run of the store" in result.output
+
+
+def test_abandoned_parent_of_seeds_is_ended(uri):
+    client = MlflowClient(uri)
+    experiment = client.get_experiment_by_name("tests").experiment_id
+    import socket
+
+    tags = {"trueup.role": "seed_parent", "trueup.process": f"{socket.gethostname()}:999999999:1"}
+    parent = client.create_run(experiment, tags=tags).info.run_id
+    assert f"ended run {parent}" in run(uri).output
+    assert client.get_run(parent).info.status == "KILLED"

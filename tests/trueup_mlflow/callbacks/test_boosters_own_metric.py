@@ -1,0 +1,137 @@
+"""The vanilla value of the callbacks is the library's own metric, in each mode of boosting."""
+
+from __future__ import annotations
+
+import mlflow
+import numpy as np
+import pytest
+
+from trueup.errors import TrueupWarning
+
+xgboost = pytest.importorskip("xgboost")
+lightgbm = pytest.importorskip("lightgbm")
+
+N, N_TRAIN, ROUNDS = 400, 250, 5
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(N, 3))
+BINARY = (X[:, 0] + RNG.logistic(size=N) > 0).astype(float)
+CLASSES = (X[:, :1] * np.arange(3) + RNG.gumbel(size=(N, 3))).argmax(axis=1)
+TARGET = X[:, 0] + RNG.normal(size=N)
+OFFSET = 0.7 * X[:, 1]
+FOREST = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.6}
+
+LIGHTGBM = {
+    "plain": ({}, BINARY, None),
+    "forest": (FOREST, BINARY, None),
+    "dart": ({"boosting": "dart"}, BINARY, None),
+    "slope": ({"sigmoid": 2.0}, BINARY, None),
+    "offset of each row": ({}, BINARY, OFFSET),
+    "constant offset": ({}, BINARY, 0.7),
+    "forest of classes": ({**FOREST, "objective": "multiclass", "num_class": 3}, CLASSES, None),
+    "squares": ({"objective": "regression"}, TARGET, None),
+    "squares with offset": ({"objective": "regression"}, TARGET, OFFSET),
+    "forest of squares": ({**FOREST, "objective": "regression"}, TARGET, None),
+}
+
+
+def of_rows(offset, rows):
+    if offset is None or np.ndim(offset) == 1:
+        return None if offset is None else offset[rows]
+    return np.full(len(X[rows]), offset)
+
+
+def train_lightgbm(callback, params, y, offset, **options):
+    train, valid = slice(None, N_TRAIN), slice(N_TRAIN, None)
+    data = lightgbm.Dataset(X[train], y[train], init_score=of_rows(offset, train))
+    held = lightgbm.Dataset(X[valid], y[valid], reference=data, init_score=of_rows(offset, valid))
+    seen = {}
+    params = {"objective": "binary", "verbose": -1, "num_threads": 1, **params}
+    callbacks = [callback, lightgbm.record_evaluation(seen)]
+    lightgbm.train(params, data, ROUNDS, valid_sets=[held], callbacks=callbacks, **options)
+    (values,) = seen["valid_0"].values()
+    return values
+
+
+@pytest.mark.parametrize("name", LIGHTGBM)
+def test_lightgbm(client, name):
+    from trueup_mlflow.callbacks.lightgbm import TrueupCallback
+
+    params, y, offset = LIGHTGBM[name]
+    given = None if offset is None else of_rows(offset, slice(N_TRAIN, None))
+    given = offset if np.ndim(offset) == 0 else given
+    callback = TrueupCallback(X[N_TRAIN:], y[N_TRAIN:], every=1, init_score=given)
+    with mlflow.start_run() as run:
+        own = train_lightgbm(callback, params, y, offset)
+    loss = "mean_squared_error" if y is TARGET else "log_loss"
+    points = client.get_metric_history(run.info.run_id, f"val_{loss}")
+    assert [point.value for point in points] == pytest.approx(own, rel=1e-6)
+
+
+def test_lightgbm_with_an_init_score_that_is_not_given_says_so(client):
+    from trueup_mlflow.callbacks.lightgbm import TrueupCallback
+
+    with mlflow.start_run(), pytest.warns(TrueupWarning, match="init_score must be given"):
+        train_lightgbm(TrueupCallback(X[N_TRAIN:], BINARY[N_TRAIN:]), {}, BINARY, OFFSET)
+
+
+def test_cross_validation_is_said_not_to_be_covered():
+    from trueup_mlflow.callbacks.lightgbm import TrueupCallback as ForLightGBM
+    from trueup_mlflow.callbacks.xgboost import TrueupCallback as ForXGBoost
+
+    params = {"objective": "binary", "verbose": -1, "num_threads": 1}
+    data = lightgbm.Dataset(X, BINARY)
+    with pytest.warns(TrueupWarning, match=r"lightgbm\.cv is not covered"):
+        lightgbm.cv(params, data, 2, nfold=2, callbacks=[ForLightGBM(X, BINARY)])
+    matrix = xgboost.DMatrix(X, BINARY)
+    params = {"objective": "binary:logistic", "nthread": 1}
+    with pytest.warns(TrueupWarning, match=r"xgboost\.cv is not covered"):
+        xgboost.cv(params, matrix, 2, nfold=2, callbacks=[ForXGBoost(matrix)])
+
+
+XGBOOST = {
+    "plain": ({}, None),
+    "dart": ({"booster": "dart", "rate_drop": 0.5}, None),
+    "forest": ({"num_parallel_tree": 4, "subsample": 0.6, "eta": 1.0}, None),
+    "offset": ({}, OFFSET),
+}
+
+
+@pytest.mark.parametrize("name", XGBOOST)
+def test_xgboost(client, name):
+    from trueup_mlflow.callbacks.xgboost import TrueupCallback
+
+    params, offset = XGBOOST[name]
+    params = {"objective": "binary:logistic", "eval_metric": "logloss", "nthread": 1, **params}
+    matrices = [
+        xgboost.DMatrix(X[rows], BINARY[rows], base_margin=of_rows(offset, rows))
+        for rows in (slice(None, N_TRAIN), slice(N_TRAIN, None))
+    ]
+    seen = {}
+    with mlflow.start_run() as run:
+        xgboost.train(
+            params,
+            matrices[0],
+            ROUNDS,
+            evals=[(matrices[1], "val")],
+            evals_result=seen,
+            verbose_eval=False,
+            callbacks=[TrueupCallback(matrices[1], every=1)],
+        )
+    points = client.get_metric_history(run.info.run_id, "val_log_loss")
+    assert [point.value for point in points] == pytest.approx(seen["val"]["logloss"], rel=1e-5)
+
+
+@pytest.mark.parametrize("loss", [None, "log_loss"])
+def test_ranking_objectives_are_refused(client, loss):
+    from trueup_mlflow.callbacks.lightgbm import TrueupCallback as ForLightGBM
+    from trueup_mlflow.callbacks.xgboost import TrueupCallback as ForXGBoost
+
+    grades = BINARY.astype(int)
+    data = lightgbm.Dataset(X, grades, group=[20] * 20)
+    params = {"objective": "lambdarank", "verbose": -1, "num_threads": 1}
+    with mlflow.start_run(), pytest.warns(TrueupWarning, match="objective is|which ranks"):
+        lightgbm.train(params, data, 1, callbacks=[ForLightGBM(X, grades, loss=loss)])
+    matrix = xgboost.DMatrix(X, grades, group=[20] * 20)
+    params = {"objective": "rank:ndcg", "nthread": 1}
+    with mlflow.start_run(), pytest.warns(TrueupWarning, match="objective is|which ranks"):
+        xgboost.train(params, matrix, 1, callbacks=[ForXGBoost(matrix, loss=loss)])

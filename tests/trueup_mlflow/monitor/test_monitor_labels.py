@@ -1,0 +1,174 @@
+"""Labels that arrive late, in parts, corrected, of other types; and what a batch learns of them."""
+
+from __future__ import annotations
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from mlflow import MlflowClient
+from sklearn.linear_model import LinearRegression
+from tests.trueup_mlflow.monitored import URI, draw, register, registered, version
+
+from trueup.errors import InvalidInputError
+from trueup_cli.monitor import monitor as command
+from trueup_mlflow import monitor
+from trueup_mlflow.monitor.store import MonitorStore
+
+pytestmark = [
+    # MLflow's progress bar and its model loading warn about themselves.
+    pytest.mark.filterwarnings("ignore::FutureWarning:mlflow"),
+    pytest.mark.filterwarnings("ignore::UserWarning:mlflow"),
+]
+store = pytest.fixture(scope="module")(registered)
+
+
+@pytest.fixture(scope="module")
+def session(store):
+    return monitor.Session.open(URI)
+
+
+def kept(digest):
+    return next(record for record in monitor.records(URI) if record.digest == digest)
+
+
+def history(key):
+    run_id = MonitorStore(version(), MlflowClient()).run_id
+    return [point.value for point in MlflowClient().get_metric_history(run_id, key)]
+
+
+def test_labels_of_a_batch_come_in_several_files_and_are_corrected(session, tmp_path):
+    batch = draw(100, start=1_000)
+    labels, prediction = (
+        batch[["id", "y"]],
+        mlflow.pyfunc.load_model(URI).predict(batch[["a", "b"]]),
+    )
+    record = session.record(batch.drop(columns="y"), at="2026-01-31")
+    first = monitor.realize(URI, labels[:50])
+    assert (first.n, first.matched, first.waiting) == (0, 50, 1)
+    holes = labels[50:85].assign(y=labels["y"][50:85].mask(labels.index[50:85] >= 82))
+    second = monitor.realize(URI, holes)
+    assert (second.n, second.matched, second.missing, second.waiting) == (1, 32, 3, 0)
+    expected = ((batch["y"] - prediction) ** 2)[:82].mean()
+    assert kept(record.digest).realized == pytest.approx(expected)
+    assert kept(record.digest).labelled == 82
+    wrong = labels[:1].assign(y=labels["y"][:1] + 50.0)
+    monitor.realize(URI, wrong)
+    corrected = kept(record.digest)
+    assert corrected.realized > 20.0
+    assert corrected.corrections == (pytest.approx(expected),)
+    monitor.realize(URI, labels)
+    path = tmp_path / "labels.csv"
+    labels.to_csv(path, index=False)
+    again = CliRunner().invoke(command, ["realize", URI, "--labels", str(path)])
+    assert "100 ids matched, 0 are of no batch, 0 rows have no label" in again.output
+    assert len(kept(record.digest).corrections) == 2
+    assert len(history("realized_mse")) == 3
+    run = MonitorStore(version(), MlflowClient()).run()
+    assert run.data.metrics["realized_mse"] == pytest.approx(
+        ((batch["y"] - prediction) ** 2).mean()
+    )
+    assert run.info.run_name.startswith("monitor version 1: ")
+    assert run.data.tags["mlflow.note.content"].split(":")[0] in ("fine", "watch", "act")
+
+
+def test_unrelated_ids_and_wrong_shares_are_errors(session):
+    session.record(draw(50, start=2_000).drop(columns="y"), at="2026-02-28")
+    with pytest.raises(InvalidInputError, match="must have row ids of a batch; got 50 ids of none"):
+        monitor.realize(URI, draw(50, start=900_000)[["id", "y"]])
+    with pytest.raises(InvalidInputError, match="min_labelled must be above 0"):
+        monitor.realize(URI, draw(50, start=2_000)[["id", "y"]], min_labelled=0.0)
+
+
+def test_ids_of_another_type_are_refused_at_the_batch(session):
+    batch = draw(50, start=3_000).drop(columns="y")
+    before = len(monitor.records(URI))
+    for ids, message in (
+        (batch["id"].astype(str), "must be integers in 'id' as in the reference"),
+        (batch["id"] * 0, "must differ from row to row; got"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            session.record(batch.assign(id=ids))
+    assert len(monitor.records(URI)) == before
+
+
+def test_the_same_rows_in_another_order_are_the_same_batch(session, caplog):
+    batch = draw(60, start=4_000).drop(columns="y")
+    first = session.record(batch, at="2026-03-31")
+    again = session.record(batch.sample(frac=1.0, random_state=0), at="2026-04-30")
+    assert again == first
+    assert "this batch was logged before, at 2026-03-31" in caplog.text
+
+
+def test_a_batch_with_a_date_before_1970_can_be_run_again(session):
+    batch = draw(60, start=5_000).drop(columns="y")
+    with pytest.raises(InvalidInputError, match="at must be 1970 or later"):
+        session.record(batch, at="1969-01-31")
+    assert session.record(batch, at="2026-05-31").logged
+
+
+def test_estimates_learn_from_what_was_realized_before_and_from_nothing_later(store):
+    train = draw(300, seed=21)
+    register(LinearRegression().fit(train[["a", "b"]], train["y"]), "drifting")
+    MlflowClient().create_experiment(
+        "trueup/drifting", artifact_location=(store / "files").as_uri()
+    )
+    uri = "models:/drifting/1"
+    reference = draw(300, seed=22).assign(day=np.arange(300))
+    monitor.init(uri, reference, target="y", row_id="id", time="day", ignore=["b"])
+    session = monitor.Session.open(uri)
+    schema = session.check.schema
+    assert schema.features == ("a",)
+    assert schema.inputs == ("a", "b")
+    assert sum(schema.scale_prior) == pytest.approx(1.0)
+    batches = [draw(80, start=10_000 + 100 * k) for k in range(8)]
+    records = []
+    for k, batch in enumerate(batches):
+        records.append(session.record(batch.drop(columns="y"), at=f"2026-{k + 1:02d}-15"))
+        monitor.realize(uri, batch[["id", "y"]].assign(y=lambda t: t["y"] + 2.0))
+    first, last = records[0], records[-1]
+    assert first.estimate["mse"] == first.raw["mse"]
+    assert last.estimate["mse"] > 2.0 * last.raw["mse"]
+    run_id = session.store.run_id
+    unlearned = MlflowClient().get_metric_history(run_id, "estimated_mse_unlearned")
+    assert sorted(p.value for p in unlearned) == sorted(r.raw["mse"] for r in records)
+    late = session.record(draw(80, start=20_000).drop(columns="y"), at="2025-01-01")
+    assert late.estimate["mse"] == late.raw["mse"]  # its time is before all labels
+
+
+def test_text_ids_of_csv_files_stay_text(store, tmp_path):
+    train = draw(100, seed=23)
+    register(LinearRegression().fit(train[["a", "b"]], train["y"]), "text")
+    MlflowClient().create_experiment("trueup/text", artifact_location=(store / "files").as_uri())
+
+    def written(rows, name, columns):
+        path = tmp_path / name
+        rows.assign(id=rows["id"].map("{:05d}".format))[columns].to_csv(path, index=False)
+        return path
+
+    every = ["id", "a", "b", "y"]
+    uri = "models:/text/1"
+    monitor.init(uri, written(draw(100, seed=24), "r.csv", every), target="y", row_id="id")
+    batch = draw(50, start=400)
+    monitor.estimate(uri, written(batch, "batch.csv", ["id", "a", "b"]), at="2026-01-31")
+    assert monitor.realize(uri, written(batch, "labels.csv", ["id", "y"])).matched == 50
+    with pytest.raises(InvalidInputError, match="must be text in 'id' as in the reference"):
+        monitor.estimate(uri, batch.drop(columns="y"))
+
+
+def test_a_claimed_estimate_survives_a_crash_before_it_was_logged(session, monkeypatch):
+    batch = draw(60, start=6_000).drop(columns="y")
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MonitorStore, "keep_predictions", killed)
+        with pytest.raises(KeyboardInterrupt):
+            session.record(batch, at="2026-06-30")
+    assert monitor.realize(URI, draw(60, start=6_000)[["id", "y"]].assign(id=range(1_000, 1_060)))
+    done = session.record(batch, at="2026-06-30")
+    assert done.logged
+    assert isinstance(done.raw["mse"], float)
+    assert isinstance(pd.Timestamp(done.time), pd.Timestamp)

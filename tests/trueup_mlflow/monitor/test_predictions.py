@@ -1,0 +1,145 @@
+"""One number a row from any registered model: chosen, cast and checked, never guessed."""
+
+from __future__ import annotations
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+from mlflow.models import ModelSignature
+from mlflow.types import ColSpec, DataType, Schema
+from sklearn.linear_model import LogisticRegression
+
+from trueup.errors import InvalidInputError, TrueupWarning
+from trueup_mlflow.monitor.check_registry import Wishes, train_check
+from trueup_mlflow.monitor.predictions import LoadedModel
+
+pytestmark = [
+    # MLflow's model saving and loading warn about themselves.
+    pytest.mark.filterwarnings("ignore::FutureWarning:mlflow"),
+    pytest.mark.filterwarnings("ignore::UserWarning:mlflow"),
+]
+
+
+class Gives(mlflow.pyfunc.PythonModel):
+    """Gives what a function makes of the input."""
+
+    def __init__(self, make):
+        self.make = make
+
+    def predict(self, context, model_input):
+        return self.make(model_input)
+
+
+def loaded(tmp_path, make, signature=None):
+    path = str(tmp_path / "model")
+    model = Gives(make)
+    mlflow.pyfunc.save_model(path, python_model=model, signature=signature, pip_requirements=[])
+    return LoadedModel.load(path)
+
+
+def rows(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    a = rng.normal(size=n)
+    return pd.DataFrame({"a": a, "y": a + 0.3 * rng.normal(size=n)})
+
+
+def check(model, reference, **wishes):
+    return train_check(model, reference, Wishes("y", **wishes))
+
+
+def two_columns(table):
+    return pd.DataFrame({"low": table["a"] - 9.0, "mean": table["a"]})
+
+
+def test_several_columns_are_never_guessed(tmp_path):
+    model = loaded(tmp_path, two_columns)
+    with pytest.raises(InvalidInputError, match=r"got 2 columns, \['low', 'mean'\]"):
+        check(model, rows())
+    assert check(model, rows(), prediction="mean").schema.reference_error < 1.0
+    with pytest.raises(InvalidInputError, match=r"got 'median' of \['low', 'mean'\]"):
+        check(model, rows(), prediction="median")
+
+
+def test_two_classes_by_name(tmp_path):
+    def shares(table):
+        yes = 1.0 / (1.0 + np.exp(-3.0 * table["a"]))
+        return pd.DataFrame({"no": 1.0 - yes, "yes": yes})
+
+    named = rows().assign(y=lambda t: np.where(t["y"] > 0, "yes", "no"))
+    schema = check(loaded(tmp_path, shares), named).schema
+    assert (schema.binary, schema.classes) == (True, ("no", "yes"))
+    assert schema.reference_error < 0.2
+
+
+@pytest.mark.parametrize(
+    ("make", "target", "message"),
+    [
+        (lambda t: (t["a"] > 0) * 1.0, lambda y: (y > 0) * 1.0, "got 0 and 1 in every row"),
+        (lambda t: t["a"].map(str), lambda y: y, "predictions must be numbers|got"),
+        (lambda t: t["a"], lambda y: np.where(y > 1, "a", np.where(y > 0, "b", "c")), "3 classes"),
+        (lambda t: t["a"] * np.nan, lambda y: y, "The model, not the batch, is at fault"),
+        (lambda t: t["a"].head(3), lambda y: y, "one prediction for each row; got 3 for 60"),
+    ],
+    ids=["hard", "text", "classes", "nan", "short"],
+)
+def test_what_is_no_prediction_is_refused_with_the_way_out(make, target, message, tmp_path):
+    if message.startswith("predictions"):
+        make = lambda t: t["a"].map("{}!".format)  # noqa: E731
+    with pytest.raises(InvalidInputError, match=message):
+        check(loaded(tmp_path, make), rows().assign(y=lambda t: target(t["y"])))
+
+
+def test_named_classes_and_codes_of_a_classifier(tmp_path):
+    reference = rows(200)
+    for number, classes in enumerate((["bad", "good"], [1, 2])):
+        labels = np.where(reference["y"] > 0, classes[1], classes[0])
+        path = str(tmp_path / f"model{number}")
+        model = LogisticRegression().fit(reference[["a"]], labels)
+        mlflow.sklearn.save_model(model, path, serialization_format="cloudpickle")
+        schema = check(LoadedModel.load(path), reference.assign(y=labels)).schema
+        assert schema.classes == tuple(map(str, classes))
+        assert 0.0 < schema.reference_error < 0.2
+
+
+def signed(kind):
+    return ModelSignature(inputs=Schema([ColSpec(kind, "a")]))
+
+
+def test_rows_are_cast_to_the_signature_as_serving_does(tmp_path):
+    model = loaded(tmp_path, lambda t: t["a"].astype(float), signed(DataType.integer))
+    reference = rows().assign(a=np.arange(60) % 7)
+    found = check(model, reference.assign(extra="x"), features=["a"])
+    assert found.schema.inputs == ("a",)
+    assert model.predict(reference.astype({"a": "float64"}), found.schema)[5] == 5.0
+    with pytest.raises(InvalidInputError, match="column 'a' must be integer as the model's") as no:
+        model.predict(reference.assign(a=reference["a"] + 0.25), found.schema)
+    assert "0.25" not in str(no.value)
+    with pytest.raises(InvalidInputError, match="got float64 with 1 missing values"):
+        model.predict(reference.assign(a=reference["a"].where(reference.index > 0)), found.schema)
+
+
+def test_integers_with_missing_values_become_doubles(tmp_path):
+    model = loaded(tmp_path, lambda t: t["a"].fillna(0.0), signed(DataType.double))
+    whole = pd.array([*range(59), None], dtype="Int64")
+    found = check(model, rows().assign(a=whole), features=["a"])
+    assert np.isfinite(found.schema.reference_error)
+
+
+def test_running_numbers_and_time_stamps_are_left_out_with_a_word(tmp_path):
+    def make(table):
+        assert len(table.columns) == 4
+        return table["a"]
+
+    reference = rows().assign(
+        number=np.random.default_rng(0).permutation(60) + 500,
+        stamp=1.7e9 + np.arange(60) * 3_600.0,
+        day=pd.date_range("2026-01-01", periods=60).strftime("%Y-%m-%d"),
+    )
+    model = loaded(tmp_path, make)
+    with pytest.warns(TrueupWarning, match=r"leaves out 'number' \(a running number\), 'stamp'"):
+        found = check(model, reference)
+    assert found.schema.features == ("a",)
+    assert check(model, reference, features=["a", "stamp"]).schema.features == ("a", "stamp")
+    with pytest.raises(InvalidInputError, match="features and ignore must be columns"):
+        check(model, reference, ignore=["z"])

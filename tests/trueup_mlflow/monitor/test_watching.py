@@ -1,0 +1,78 @@
+"""A watched folder: whatever is wrong with a file, the watch goes on and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from tests.trueup_mlflow.monitored import URI, draw, registered
+
+from trueup_cli.monitor import monitor as command
+from trueup_mlflow import monitor
+
+pytestmark = [
+    # MLflow's progress bar and its model loading warn about themselves.
+    pytest.mark.filterwarnings("ignore::FutureWarning:mlflow"),
+    pytest.mark.filterwarnings("ignore::UserWarning:mlflow"),
+]
+store = pytest.fixture(scope="module")(registered)
+
+
+def settled(path):
+    """Make a file look as if it had been left alone for a while."""
+    os.utime(path, (time.time() - 60, time.time() - 60))
+    return path
+
+
+def watch(folder, *options):
+    return CliRunner().invoke(command, ["watch", URI, str(folder), "--once", *options])
+
+
+def test_broken_files_are_rejected_with_the_reason_and_nothing_is_overwritten(store, tmp_path):
+    good = draw(60, start=1_000).drop(columns="y")
+    good.to_parquet(tmp_path / "good-2026-01-31.parquet")
+    content = (tmp_path / "good-2026-01-31.parquet").read_bytes()
+    (tmp_path / "half-2026-01-31.parquet").write_bytes(content[:100])
+    (tmp_path / "empty-2026-01-31.csv").write_text("")
+    (tmp_path / "zip-2026-01-31.csv.gz").write_bytes(b"\x1f\x8b\x08broken")
+    (tmp_path / "big-2026-01-31.csv").write_text(f"a,b,id\n{'9' * 400},1,1\n")
+    (tmp_path / "latin-2026-01-31.csv").write_bytes("a,b,id\nä,1,1\n".encode("latin-1"))
+    (tmp_path / "nowhere.csv").symlink_to(tmp_path / "missing")
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "rejected").mkdir()
+    (tmp_path / "rejected" / "empty-2026-01-31.csv").write_text("an earlier one")
+    for path in tmp_path.glob("*2026*"):
+        settled(path)
+    ran = watch(tmp_path, "--name-pattern", r"(\d{4}-\d\d-\d\d)\.")
+    assert ran.exit_code == 2, ran.output
+    assert [path.name for path in (tmp_path / "done").iterdir()] == ["good-2026-01-31.parquet"]
+    rejected = {path.name for path in (tmp_path / "rejected").iterdir()}
+    assert len([name for name in rejected if name.endswith(".reason.txt")]) == 7
+    assert {"empty-2026-01-31.csv", "empty-2026-01-31-2.csv", "pipe.csv"} < rejected
+    assert (tmp_path / "rejected" / "empty-2026-01-31.csv").read_text() == "an earlier one"
+    assert not [path for path in tmp_path.iterdir() if path.name not in ("done", "rejected")]
+    assert monitor.records(URI)[-1].day == "2026-01-31"
+
+
+def test_times_come_from_a_column_and_a_growing_file_is_waited_for(store, tmp_path):
+    rows = draw(60, start=2_000).drop(columns="y").assign(day="05.02.2026")
+    path = tmp_path / "rows.csv"
+    rows.to_csv(path, index=False)  # modified just now: it may still grow
+    ran = watch(tmp_path, "--time-column", "day", "--time-format", "%d.%m.%Y")
+    assert ran.exit_code == 0, ran.output
+    assert monitor.records(URI)[-1].day == "2026-02-05"
+    assert pd.read_csv(tmp_path / "done" / "rows.csv").shape == (60, 4)
+
+
+def test_the_worst_batch_gives_the_exit_code(store, tmp_path):
+    draw(60, start=3_000, shift=9.0).drop(columns="y").to_parquet(tmp_path / "far.parquet")
+    settled(tmp_path / "far.parquet")
+    ran = watch(tmp_path)
+    assert ran.exit_code == 3
+    assert "NOT TO BE TRUSTED: outside of the reference" in ran.output
+    both = watch(tmp_path, "--modified-time", "--time-column", "day")
+    assert both.exit_code == 2
+    assert "exclude each other" in both.output
