@@ -265,7 +265,8 @@ def main() -> None:
         "Processor time, one thread: the smallest of up to five runs in one process, after one\n"
         "that is not counted; the command and the first call have no run before them. The peer\n"
         "is less than the same work: sums over levels without floor, tests, intervals; a mean\n"
-        "in place of a bias and two losses; a loss alone.\n\n"
+        "in place of a bias and two losses; a loss alone. "
+        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.0f} at the start.\n\n"
         f"{table(options.before, options.only, kept)}\n"
     )
     results.write_text(f"{others.rstrip()}\n\n{text}")
