@@ -68,7 +68,7 @@ def fill_study(client: MlflowClient, experiment: str) -> None:
 def fill_levels(client: MlflowClient, experiment_id: str) -> None:
     """Log an evaluation with a field of many levels, some of which are off."""
     rng = np.random.default_rng(0)
-    n = 80_000
+    n = 40_000
     site = rng.zipf(1.3, n) % 2_000
     logit = rng.normal(-1.5, 1.0, n)
     off = 0.5 * (site % 9 == 2) - 0.4 * (site % 11 == 3)
@@ -81,7 +81,7 @@ def fill_levels(client: MlflowClient, experiment_id: str) -> None:
 
 
 def fill_models() -> None:
-    """Monitor a regression over ten batches whose features move at the end."""
+    """Monitor a regression over eight batches whose features move at the end."""
     names = ["temperature", "price"]
 
     def rows(n: int, first: int, shift: float = 0.0) -> pd.DataFrame:
@@ -98,12 +98,12 @@ def fill_models() -> None:
         mlflow.sklearn.log_model(
             model, name="model", registered_model_name="demand", pip_requirements=["scikit-learn"]
         )
-    monitor.init("models:/demand/1", rows(400, 2), target="y", row_id="id")
-    batches = [rows(150, 1_000 * (k + 1), 0.12 * k * (k > 4)) for k in range(9)]
+    monitor.init("models:/demand/1", rows(200, 2), target="y", row_id="id")
+    batches = [rows(150, 1_000 * (k + 1), 0.15 * k * (k > 3)) for k in range(7)]
     batches.append(rows(100, 90_000, 6.0))
     for month, batch in enumerate(batches, 1):
         monitor.estimate("models:/demand/1", batch.drop(columns="y"), at=f"2026-{month:02d}-28")
-    monitor.realize("models:/demand/1", pd.concat(batches[:7])[["id", "y"]])
+    monitor.realize("models:/demand/1", pd.concat(batches[:6])[["id", "y"]])
 
 
 def fill(folder: Path) -> str:

@@ -26,7 +26,7 @@ COMMANDS = {
     "doctor": _Entry("doctor", "Check installation, switch and store; or what a run gained."),
     "evaluate": _Entry("evaluate", "Score the predictions of files, vanilla and calibrated."),
     "monitor": _Entry("monitor", "Estimate the error of registered models before labels arrive."),
-    "report": _Entry("report", "Write the page of an experiment to one file."),
+    "report": _Entry("report", "Write the page of an experiment or a model to one file."),
     "tune": _Entry("tune", "Tune hyper-parameters on the calibrated metric, over seeds."),
     "ui": _Entry("ui", "Show pipelines, comparisons, studies and monitored models in the browser."),
 }

@@ -258,7 +258,7 @@ def _scored(key: str) -> str:
 def _floors(evaluation: Evaluation, prefix: str) -> dict[str, float]:
     """Return what a perfect model would score, by the key of the error of each field."""
     return {
-        field_key(kind, name, prefix): floor
+        field_key(kind, name, prefix, evaluation.fields): floor
         for name, measured in evaluation.fields.items()
         for kind, floor in (("ece", measured.floor), ("rce", measured.rce_floor))
     }

@@ -1,4 +1,4 @@
-"""``trueup report``: the page of an experiment as one file, for mail and CI artifacts."""
+"""``trueup report``: a page of ``trueup ui`` as one file, for mail and CI artifacts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from trueup_cli.output import echo
 
 
 @click.command("report")
-@click.argument("experiment")
+@click.argument("subject")
 @click.option("--output", required=True, type=click.Path(dir_okay=False), help="File to write.")
 @click.option("--metric", default="", help="Vanilla key K; by default the one most runs have.")
 @click.option(
@@ -20,19 +20,20 @@ from trueup_cli.output import echo
 @click.option("--greater-is-better", is_flag=True, help="For metrics such as accuracy.")
 @click.option("--tracking-uri", default=None, help="MLflow store; by default that of MLflow.")
 def report(
-    experiment: str,
+    subject: str,
     output: str,
     metric: str,
     by: str,
     greater_is_better: bool,
     tracking_uri: str | None,
 ) -> None:
-    """Write the pipelines of EXPERIMENT, their comparison and its studies to one HTML file.
+    """Write the page of SUBJECT to one HTML file that needs no server, no script and no network.
 
-    The file needs no server, no script and no network.
+    SUBJECT is the name of an experiment, whose pipelines, comparison and studies are shown, or a
+    monitored version: models:/NAME/VERSION or models:/NAME@ALIAS.
     """
     from trueup_ui.view.experiment import Choice
     from trueup_ui.web.report import write_report
 
     choice = Choice(metric=metric, by=by, higher=greater_is_better)
-    echo(str(write_report(output, experiment, choice, tracking_uri)))
+    echo(str(write_report(output, subject, choice, tracking_uri)))

@@ -42,13 +42,28 @@ _HOME = {
     "log_study": "log.log_study",
 }
 
+_INSTALL = {
+    "mlflow": "'trueup[mlflow]'",
+    "sklearn": "'trueup[sklearn]'",
+    "torch": "'trueup[torch]'",
+    "transformers": "'transformers[torch]'",
+}
+"""What to install for a package, where that is not the package alone."""
+
 __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'trueup_mlflow' has no attribute {name!r}")
-    value = getattr(import_module(f"trueup_mlflow.{_HOME[name]}"), name)
+    try:
+        value = getattr(import_module(f"trueup_mlflow.{_HOME[name]}"), name)
+    except ModuleNotFoundError as failure:
+        package = str(failure.name).partition(".")[0]
+        install = _INSTALL.get(package, package)
+        raise ImportError(
+            f"{name} needs {package}. Install it with: pip install {install}"
+        ) from failure
     globals()[name] = value
     return value
 

@@ -26,9 +26,14 @@ if TYPE_CHECKING:
     from trueup.evaluation.files import evaluate_files as evaluate_files
     from trueup.fields.bins import expected_calibration_error as expected_calibration_error
     from trueup.fields.calibration import FieldCalibration as FieldCalibration
+    from trueup.fields.count_ratio import actual_over_expected as actual_over_expected
     from trueup.fields.levels import combine_fields as combine_fields
+    from trueup.fields.mean_residuals import mean_residuals as mean_residuals
     from trueup.fields.measure import field_calibration as field_calibration
     from trueup.fields.measure import field_calibration_error as field_calibration_error
+    from trueup.fields.residuals import FieldResiduals as FieldResiduals
+    from trueup.fields.several_classes import ClassCalibration as ClassCalibration
+    from trueup.fields.several_classes import class_calibration as class_calibration
     from trueup.fields.worst import FieldCells as FieldCells
     from trueup.losses import Loss as Loss
     from trueup.scoring.result import Evaluation as Evaluation
@@ -54,7 +59,11 @@ _NAMES_OF = {
     "evaluation.files": ("evaluate_files",),
     "fields.bins": ("expected_calibration_error",),
     "fields.calibration": ("FieldCalibration",),
+    "fields.count_ratio": ("actual_over_expected",),
     "fields.levels": ("combine_fields",),
+    "fields.mean_residuals": ("mean_residuals",),
+    "fields.residuals": ("FieldResiduals",),
+    "fields.several_classes": ("ClassCalibration", "class_calibration"),
     "fields.measure": ("field_calibration", "field_calibration_error"),
     "fields.worst": ("FieldCells",),
     "losses": ("Loss",),

@@ -139,3 +139,14 @@ def test_curves_are_means_over_the_seeds_that_have_the_step():
     assert found.mean == (2.0, 3.0)
     assert found.low == (pytest.approx(2.0 - 2**0.5), None)
     assert dict(found.traces) == {"a": (1.0, 3.0), "b": (3.0, None)}
+
+
+def test_a_monitored_version_has_a_report(filled, tmp_path):
+    file = tmp_path / "model.html"
+    arguments = ["models:/demand/1", "--output", str(file), "--tracking-uri", filled.uri]
+    assert CliRunner().invoke(report, arguments).exit_code == 0
+    text = file.read_text()
+    assert "2 of 2 realized batches" in text
+    assert HOSTILE[1] not in text
+    refused = CliRunner().invoke(report, ["models:/demand/7", *arguments[1:]])
+    assert "model must be a monitored version" in str(refused.exception)

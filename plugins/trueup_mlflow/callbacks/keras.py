@@ -1,4 +1,8 @@
-"""The callback for Keras 3."""
+"""The callback for Keras 3.
+
+It imports nothing of Keras, which asks for its backend at import: what ``fit`` wants of a callback
+is a few methods.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from keras.callbacks import Callback
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
@@ -23,7 +26,7 @@ _LOSSES = {
 }
 
 
-class TrueupCallback(Callback):
+class TrueupCallback:
     """Logs vanilla and calibrated loss of a validation set after each epoch of ``fit``.
 
     Parameters
@@ -62,12 +65,25 @@ class TrueupCallback(Callback):
         run_id: str | None = None,
         **options: Any,
     ) -> None:
-        super().__init__()
         self._x = x
         self._y = y
         self._loss = loss
         self._from_logits = from_logits
         self._reporter = Reporter(prefix, run_id, options=options)
+        self.model: Any = None
+
+    def set_params(self, params: Mapping[str, Any]) -> None:
+        """Take the parameters of ``fit``, which are not needed."""
+
+    def set_model(self, model: Any) -> None:
+        """Take the model that is trained."""
+        self.model = model
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what does nothing for all other events of the training."""
+        if not name.startswith("on_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return _nothing
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float] | None = None) -> None:  # noqa: ARG002
         """Predict the validation rows and log their evaluation."""
@@ -90,6 +106,13 @@ class TrueupCallback(Callback):
         if scores.ndim == 2 and scores.shape[1] <= 2:
             scores = _of_one_column(scores, are_logits=name == "y_logit")
         return {"y_true": _labels(self._y, loss), name: scores}
+
+
+def _nothing(*_args: Any, **_kwargs: Any) -> None:
+    """Do nothing at an event."""
+
+
+_nothing._is_default = True  # type: ignore[attr-defined] # so that Keras need not wait for it
 
 
 def _name_of(loss: Any) -> str:

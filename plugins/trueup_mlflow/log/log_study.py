@@ -13,6 +13,7 @@ from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
 from trueup import __version__
 from trueup.errors import TrueupWarning
 from trueup_mlflow.log.arguments import check_place
+from trueup_mlflow.write.experiments import mark_as_model_training
 from trueup_mlflow.write.items import (
     ROLE_TAG,
     SEED_PARENT_ROLE,
@@ -170,6 +171,7 @@ def _parent(client: MlflowClient, experiment_id: str, name: str) -> str:
     query = f"tags.`{STUDY_TAG}` = '{quoted}' and tags.`{ROLE_TAG}` = '{STUDY_ROLE}'"
     for run in client.search_runs([experiment_id], query, max_results=1):
         return str(run.info.run_id)
+    mark_as_model_training(client, experiment_id)
     tags = {STUDY_TAG: name, ROLE_TAG: STUDY_ROLE, MLFLOW_RUN_NAME: name}
     return _create(client, experiment_id, tags)
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 
 import numpy as np
 
@@ -101,12 +102,19 @@ def is_own_key(key: str) -> bool:
     return key.startswith((calibrated_key(""), bias_term_key(""), bias_cost_key("")))
 
 
-def field_key(kind: str, name: str, prefix: str = "") -> str:
+def field_key(kind: str, name: str, prefix: str = "", among: Iterable[str] = ()) -> str:
     """Return the key of the "ece", "rce" or "floor" of a field.
 
-    Characters that MLflow refuses in a key become ``_``.
+    Characters that MLflow refuses in a key become ``_``; where another field of ``among`` then has
+    the same key, a digest of the name follows.
     """
-    return _legal(f"{prefix}field_{kind}_{name}")
+    wanted = f"{prefix}field_{kind}_{name}"
+    key = _legal(wanted)
+    others = {_legal(f"{prefix}field_{kind}_{other}") for other in among if other != name}
+    if key == wanted or key not in others:
+        return key
+    digest = blake2b(name.encode(), digest_size=4).hexdigest()
+    return f"{key[: MAX_KEY_LENGTH - len(digest) - 1]}_{digest}"
 
 
 def fingerprint_tag(key: str) -> str:
@@ -252,7 +260,7 @@ def _skipped_bias_terms(evaluation: Evaluation, key: str) -> dict[str, str]:
 
 def _field_values(evaluation: Evaluation, prefix: str) -> dict[str, float]:
     return {
-        field_key(kind, name, prefix): getattr(measured, kind)
+        field_key(kind, name, prefix, evaluation.fields): getattr(measured, kind)
         for name, measured in evaluation.fields.items()
         for kind in ("ece", "rce", "floor")
     }

@@ -58,8 +58,24 @@ class Axis:
         step = next(power * factor for factor in _STEPS if power * factor >= rough * (1 - 1e-9))
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
-        digits = max(1, math.ceil(math.log10(max(abs(first), abs(last), 1) + 1)) + 1)
         return tuple(
-            Tick(self.at(number * step), f"{number * step + 0.0:.{digits}g}".replace("-", "−"))
+            Tick(self.at(number * step), _label(number * step, step))
             for number in range(first, last + 1)
         )
+
+
+def _label(value: float, step: float) -> str:
+    """Return a multiple of a round step with no more digits than it has.
+
+    Examples
+    --------
+    >>> _label(0.4600000001, 0.005), _label(200.0, 50.0), _label(-2e7, 1e7)
+    ('0.46', '200', '−2e+07')
+    """
+    largest = max(abs(value), step)
+    if not 1e-4 <= step <= largest < 1e6:
+        digits = max(1, math.ceil(math.log10(largest / step) + 1.0))
+        return f"{value + 0.0:.{digits}g}".replace("-", "−")
+    decimals = max(0, 2 - math.floor(math.log10(step)))
+    text = f"{value + 0.0:.{decimals}f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")

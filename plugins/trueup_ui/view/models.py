@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -107,9 +107,7 @@ def time_line(records: Sequence[BatchRecord]) -> TimeLine | None:
     if not records:
         return None
     times = Axis.over(record.timestamp for record in records)
-    tops = [float(record.estimate["high"]) for record in records]
-    realized = [record.realized for record in records if record.realized is not None]
-    values = Axis(0.0, 1.06 * max(*tops, *realized, 1e-300))
+    values = Axis(0.0, 1.06 * max(_heights(records)))
     points = tuple(_point(record, times, values) for record in records)
     around = [(p.x, p.high) for p in points] + [(p.x, p.low) for p in reversed(points)]
     return TimeLine(
@@ -119,6 +117,15 @@ def time_line(records: Sequence[BatchRecord]) -> TimeLine | None:
         tuple(Tick(round(100.0 - tick.x, 2), tick.label) for tick in values.ticks(4)),
         _time_ticks(records, times),
     )
+
+
+def _heights(records: Sequence[BatchRecord]) -> Iterator[float]:
+    """Yield what the axis must hold: all but the intervals that are not to be trusted."""
+    yield 1e-300  # an axis has a length although every error is zero
+    for record in records:
+        yield float(record.estimate["high" if record.estimate["trusted"] else "mse"])
+        if record.realized is not None:
+            yield record.realized
 
 
 def _point(record: BatchRecord, times: Axis, values: Axis) -> Point:

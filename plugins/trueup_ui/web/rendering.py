@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -73,7 +73,7 @@ class Links:
 
     def __init__(self, base: str, mlflow: str | None) -> None:
         self.base = base.rstrip("/")
-        self._mlflow = mlflow if mlflow is None or _is_web(mlflow) else None
+        self._mlflow = None if mlflow is None else _web_address(mlflow)
 
     def __call__(self, *parts: str, **query: Any) -> str:
         """Return the path of a page; parts and values may hold any sign."""
@@ -89,8 +89,18 @@ class Links:
         return f"{self._mlflow.rstrip('/')}/#/experiments/{experiment}/runs/{run}"
 
 
-def _is_web(address: str) -> bool:
-    return address == "" or urlsplit(address).scheme in ("http", "https")
+def _web_address(uri: str) -> str | None:
+    """Return an address of the web without name and password, None for another kind of store.
+
+    Examples
+    --------
+    >>> _web_address("https://me:secret@host:5000/mlflow"), _web_address("sqlite:///mlflow.db")
+    ('https://host:5000/mlflow', None)
+    """
+    parts = urlsplit(uri)
+    if uri and parts.scheme not in ("http", "https"):
+        return None
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
 
 
 class Templates:

@@ -1,25 +1,31 @@
-"""``trueup report``: an experiment as one file that needs no server, no script and no network."""
+"""``trueup report``: a page as one file that needs no server, no script and no network."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from markupsafe import Markup
 from mlflow import MlflowClient
 
 from trueup.errors import InvalidInputError
+from trueup.replace_file import replace_file
+from trueup_ui.read.monitors import monitored_versions
 from trueup_ui.read.store import Store
 from trueup_ui.read.studies import logged_studies, logged_study
 from trueup_ui.view.compare import Asked, compare_page
 from trueup_ui.view.experiment import Choice, experiment_page
+from trueup_ui.view.models import version_row
 from trueup_ui.view.study import study_page
 from trueup_ui.web.rendering import STATIC, Links, Templates
 
 MOST_STUDIES = 5
+_MODEL_URI = re.compile(r"models:/(?P<name>[^/@]+)(?:/(?P<version>\d+)|@(?P<alias>.+))")
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,6 @@ def render_report(client: MlflowClient, experiment_name: str, choice: Choice) ->
     experiment = store.experiment(str(found.experiment_id))
     runs = store.runs(experiment.experiment_id).runs
     studies = [logged_study(run, runs) for run in logged_studies(runs)[:MOST_STUDIES]]
-    uri = client.tracking_uri
     content = {
         "static": Inlined.read(),
         "experiment": experiment,
@@ -66,15 +71,52 @@ def render_report(client: MlflowClient, experiment_name: str, choice: Choice) ->
         "comparison": compare_page(runs, Asked(by=choice.by, higher=choice.higher)),
         "studies": [study_page(study) for study in studies],
     }
-    links = Links("", uri if uri.startswith("http") else None)
-    return Templates().render("report.html", links, content)
+    return Templates().render("report.html", Links("", client.tracking_uri), content)
+
+
+def render_model_report(client: MlflowClient, model_uri: str) -> str:
+    """Return the page of a monitored version, ``models:/NAME/VERSION`` or ``models:/NAME@ALIAS``.
+
+    Raises
+    ------
+    InvalidInputError
+        If the URI has another form, or the version is not monitored.
+    """
+    asked = _name_and_version(client, model_uri)
+    for version in monitored_versions(client):
+        if (version.model, version.version) == asked:
+            row = version_row(version, datetime.now(UTC))
+            content = {"static": Inlined.read(), "row": row}
+            return Templates().render("model.html", Links("", client.tracking_uri), content)
+    raise InvalidInputError(
+        f"model must be a monitored version; got {model_uri!r}. "
+        f"Monitor it with: trueup monitor init {model_uri} --reference FILE --target COLUMN."
+    )
+
+
+def _name_and_version(client: MlflowClient, model_uri: str) -> tuple[str, str]:
+    found = _MODEL_URI.fullmatch(model_uri)
+    if found is None:
+        raise InvalidInputError(
+            f"model must be models:/NAME/VERSION or models:/NAME@ALIAS; got {model_uri!r}. "
+            "Register the model first."
+        )
+    name, version, alias = found["name"], found["version"], found["alias"]
+    if alias:
+        version = client.get_model_version_by_alias(name, alias).version
+    return name, str(version)
 
 
 def write_report(
-    path: str | Path, experiment_name: str, choice: Choice, tracking_uri: str | None = None
+    path: str | Path, subject: str, choice: Choice, tracking_uri: str | None = None
 ) -> Path:
-    """Write the page of an experiment to a file and return it; see :func:`render_report`."""
-    page = Path(path)
+    """Write the page of an experiment, or of a model ``models:/...``, to a file; return the file.
+
+    See :func:`render_report` and :func:`render_model_report`.
+    """
     client = MlflowClient(tracking_uri)
-    page.write_text(render_report(client, experiment_name, choice), encoding="utf-8")
-    return page
+    if subject.startswith("models:/"):
+        text = render_model_report(client, subject)
+    else:
+        text = render_report(client, subject, choice)
+    return replace_file(path, text)

@@ -30,11 +30,11 @@ def local_app(
     uri = client.tracking_uri
     middleware = []
     if host in LOOPBACK:
-        allowed = ["127.0.0.1", "localhost", "[::1]"]
+        allowed = ["127.0.0.1", "localhost", "::1", "[::1]"]
         middleware.append(Middleware(TrustedHostMiddleware, allowed_hosts=allowed))
     return create_app(
         lambda _: store,
-        mlflow=uri if uri.startswith("http") else None,
+        mlflow=uri,
         studies=None if study_storage is None else open_study_storage(study_storage),
         middleware=middleware,
     )

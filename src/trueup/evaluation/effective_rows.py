@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from trueup.losses import FloatArray
+from trueup.losses.elementary import dot
 from trueup.losses.scaling import scaled
 from trueup.read.columns import read_weight
 from trueup.user_warning import warn_user
@@ -24,7 +25,7 @@ def effective_rows(weight: FloatArray) -> float:
     (2.0, 1.22)
     """
     weight = scaled(weight)
-    return float(weight.sum() ** 2 / (weight @ weight))
+    return float(weight.sum() ** 2 / dot(weight, weight))
 
 
 def say_if_few(sample_weight: Any, n: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.losses import FloatArray
+from trueup.losses.elementary import dot
 
 TABLE_COLUMNS = 8
 """Columns of the table that kernels add up; see :meth:`LevelSums.of_table`."""
@@ -98,7 +99,7 @@ class LevelSums:
 
     def mean_over_rows(self, values: FloatArray) -> float:
         """Return the mean of a value of each level, over rows."""
-        return float(self.total @ values / self.total.sum())
+        return float(dot(self.total, values) / self.total.sum())
 
 
 def joined(parts: Sequence[LevelSums]) -> LevelSums:
@@ -134,4 +135,4 @@ def squared_error(sums: LevelSums) -> float:
     expectation is 0. Levels of one row say nothing and are left out.
     """
     pairs = (sums.label - sums.proba) ** 2 - sums.miss_square
-    return float(sums.pair_share @ pairs)
+    return dot(sums.pair_share, pairs)

@@ -77,7 +77,7 @@ def measure_cells(sums: LevelSums, p_value: FloatArray) -> FieldCells:
     Benjamini and Hochberg (1995) for the false discovery rate, Benjamini and Yekutieli (2005) for
     intervals of selected parameters, Korn and Graubard (1998) for those with weights.
     """
-    q_value = _benjamini_hochberg(p_value)
+    q_value = benjamini_hochberg(p_value)
     observed, predicted = sums.label / sums.total, sums.proba / sums.total
     share = max(1, int((q_value <= FALSE_DISCOVERY_RATE).sum())) / len(p_value)
     low, high = _clopper_pearson(sums, FALSE_DISCOVERY_RATE * share)
@@ -114,7 +114,7 @@ def shrunk_offsets(sums: LevelSums) -> FloatArray:
     return np.divide(s * m, m**2 + noise, out=np.zeros_like(s), where=m > 0.0)
 
 
-def _benjamini_hochberg(p_value: FloatArray) -> FloatArray:
+def benjamini_hochberg(p_value: FloatArray) -> FloatArray:
     """Return the smallest false discovery rate at which each level is a discovery."""
     order = np.argsort(p_value)[::-1]
     n = len(p_value)

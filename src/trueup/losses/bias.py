@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.errors import UndefinedMetricError
-from trueup.losses.elementary import log_softmax, logsumexp
+from trueup.losses.elementary import dot, log_softmax, logsumexp
 
 FloatArray = NDArray[np.float64]
 
@@ -84,7 +84,9 @@ def solve_logit_shift(
 
 
 def _mean(values: FloatArray, weight: FloatArray | None) -> float:
-    return float(values.sum() / len(values) if weight is None else weight @ values / weight.sum())
+    return float(
+        values.sum() / len(values) if weight is None else dot(weight, values) / weight.sum()
+    )
 
 
 def _require_both_classes(rarer: float, base_rate: float) -> None:
@@ -123,9 +125,9 @@ def _mean_and_slope(probability: FloatArray, share: FloatArray | None) -> tuple[
     if share is None:
         n = len(probability)
         mean = float(np.add.reduce(probability)) / n  # the method costs as much again on few rows
-        return mean, float(probability @ (1.0 - probability)) / n
+        return mean, dot(probability, 1.0 - probability) / n
     weighted = share * probability
-    return float(weighted.sum()), float(weighted @ (1.0 - probability))
+    return float(weighted.sum()), dot(weighted, 1.0 - probability)
 
 
 def _newton_proposal(c: float, mean: float, slope: float, target: float) -> float:

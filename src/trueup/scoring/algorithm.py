@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from trueup.errors import UndefinedMetricError
 from trueup.losses import FloatArray, Loss
+from trueup.losses.elementary import dot
 from trueup.losses.scaling import exponent_of
 from trueup.scoring.result import BiasTerm, Evaluation, EvaluationSpec, StandardErrors
 from trueup.splits import GroupArray, Part, Split
@@ -188,7 +189,9 @@ def _require_finite(result: Evaluation) -> None:
 
 
 def _mean(values: FloatArray, weight: FloatArray | None) -> float:
-    return float(values.sum() / len(values) if weight is None else weight @ values / weight.sum())
+    return float(
+        values.sum() / len(values) if weight is None else dot(weight, values) / weight.sum()
+    )
 
 
 def _standard_error(
@@ -201,7 +204,7 @@ def _standard_error(
     exponent = exponent_of(deviation)
     squares = np.ldexp(deviation, -exponent) ** 2
     total = len(values) if weight is None else float(weight.sum())
-    variance = float(squares.sum() if squared_weight is None else squared_weight @ squares)
+    variance = float(squares.sum()) if squared_weight is None else dot(squared_weight, squares)
     return float(np.ldexp(np.sqrt(max(0.0, variance) * n / (n - 1)) / total, exponent))
 
 

@@ -157,3 +157,15 @@ def test_seed_items_refuse_no_values_and_a_bad_level():
         seed_items("log_loss", [])
     with pytest.raises(InvalidInputError, match=r"confidence_level must be in \(0, 1\); got 1.0"):
         seed_items("log_loss", [0.1], confidence_level=1.0)
+
+
+def test_fields_whose_names_clean_to_one_key_have_keys_of_their_own():
+    names = ["国家", "城市", "__"]
+    keys = [field_key("ece", name, "val_", names) for name in names]
+    assert keys[2] == "val_field_ece___"
+    assert len(set(keys)) == 3
+    assert all(key.startswith("val_field_ece____") for key in keys[:2])
+    assert field_key("ece", "国家", "val_", ["国家"]) == "val_field_ece___"
+    longs = ["x" * 300 + end for end in "ab"]
+    assert len({field_key("ece", name, among=longs) for name in longs}) == 2
+    assert all(len(field_key("ece", name, among=longs)) <= 250 for name in longs)

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from trueup.monitoring import MSEEstimate
+from trueup_mlflow.write.monitor_items import BatchRecord
+from trueup_ui.read.levels import Levels
+from trueup_ui.read.monitors import MonitoredVersion
+from trueup_ui.read.studies import Configuration, Study
+from trueup_ui.view.axis import Axis
+from trueup_ui.view.fields import PAGE_ROWS, AskedLevels, fields_page
+from trueup_ui.view.models import version_row
+from trueup_ui.view.seeds import Spread
+from trueup_ui.view.strips import MOST_DOTS, strip
+from trueup_ui.view.study import study_page
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def levels(n: int) -> dict[str, Levels]:
+    rng = np.random.default_rng(0)
+    names = ("observed", "predicted", "difference", "low", "high", "offset")
+    numbers = {name: rng.normal(size=n) for name in names}
+    numbers |= {"n": np.arange(n, dtype=float), "q_value": np.linspace(0.0, 1.0, n)}
+    return {"site": Levels(np.array([f"level {k}" for k in range(n)]), numbers)}
+
+
+def test_levels_are_sorted_searched_and_cut_into_pages():
+    tables = levels(250)
+    by_size = fields_page(tables, {}, AskedLevels(order="size"))
+    sizes = [abs(row.difference) for row in by_size.rows]
+    assert sizes == sorted(sizes, reverse=True)
+    assert (by_size.n_pages, len(by_size.rows)) == (3, PAGE_ROWS)
+    beyond = fields_page(tables, {}, AskedLevels(page=99))
+    assert (beyond.asked.page, beyond.first_row, len(beyond.rows)) == (3, 201, 50)
+    found = fields_page(tables, {}, AskedLevels(search="LEVEL 24"))
+    assert found.n_found == 11
+    assert fields_page(tables, {}, AskedLevels(search="nowhere")).rows == ()
+
+
+def test_a_field_has_its_error_beside_the_floor():
+    metrics = {"val_field_ece_site": 0.1, "val_field_floor_site": 0.04}
+    (summary,) = fields_page(levels(20), metrics, AskedLevels()).fields
+    assert (summary.ece, summary.floor, summary.rce) == (0.1, 0.04, None)
+    assert (summary.n_levels, summary.n_off) == (20, 1)
+
+
+def record(step: int, mse: float, *, trusted: bool = True, realized: float | None = None):
+    estimate = MSEEstimate(mse, 0.5 * mse, 2.0 * mse, {}, trusted, ("why",) * (not trusted), 10)
+    return BatchRecord(str(step), step, 1_772_000_000_000 + step, 10, estimate.to_dict()).mark(
+        realized=realized
+    )
+
+
+@pytest.mark.parametrize(
+    ("records", "state"),
+    [
+        ([], "no batch"),
+        ([record(0, 1.0)], "fine"),
+        ([record(0, 1.0, realized=1.1), record(1, 1.0)], "fine"),
+        ([record(0, 1.0, realized=9.0), record(1, 1.0)], "missed"),
+        ([record(0, 1.0, trusted=False)], "not trusted"),
+    ],
+)
+def test_the_state_of_a_version_is_that_of_its_latest_batches(records, state):
+    row = version_row(MonitoredVersion("m", "1", "1", "r", tuple(records)), NOW)
+    assert row.state == state
+    assert (row.line is None) == (not records)
+
+
+def configuration(number: int, mean: float, by: int | None = None, **params) -> Configuration:
+    return Configuration(number, params, mean, 0.01, 3, by)
+
+
+def test_the_selected_configuration_stands_first_and_the_eliminated_ones_last():
+    found = (
+        configuration(0, 0.1, by=2, rate="0.001"),
+        configuration(1, 0.2, rate="0.1"),
+        configuration(2, 0.3, rate="1"),
+    )
+    page = study_page(Study("s", "loss", found, 2, 0.1, None, 9, 0, None))
+    assert [line.configuration.number for line in page.lines] == [2, 1, 0]
+    assert [line.state for line in page.lines] == ["selected", "finished", "eliminated"]
+    assert page.panels[0].logarithmic
+    assert page.n_eliminated == 1
+    assert page.confirmed == ""
+
+
+def test_a_study_without_a_result_has_a_page():
+    page = study_page(Study("s", "", (), None, None, None, 0, 0, None))
+    assert (page.lines, page.panels) == ((), ())
+
+
+def test_a_long_strip_keeps_its_ends():
+    values = np.random.default_rng(0).normal(size=1_000).tolist()
+    axis = Axis.over(values)
+    drawn = strip(Spread.of(values), axis, 0.0, 100.0)
+    assert len(drawn.dots) == MOST_DOTS
+    assert drawn.n_hidden == 1_000 - MOST_DOTS
+    assert (drawn.dots[0].x, drawn.dots[-1].x) == (axis.at(min(values)), axis.at(max(values)))
+
+
+def test_an_axis_over_equal_values_has_a_width():
+    for value in (0.0, 3.0, -2.0, 1e300):
+        axis = Axis.over([value])
+        assert 0.0 < axis.at(value) < 100.0
+        assert axis.ticks()
