@@ -185,7 +185,7 @@ def test_status_of_a_named_version_by_threshold_age_and_as_json(session):
     (line,) = status("--json").output.splitlines()
     gate = json.loads(line)
     assert (gate["model"], gate["aliases"], gate["counts"]) == ("demand", ["champion"], True)
-    assert gate["time"].startswith("2030-01-31")
+    assert gate["time"] >= "2030-01-31"
     assert status("--fail-above", "100x").exit_code == 0
     above = status("--fail-above", "0.001x")
     assert above.exit_code == 1
