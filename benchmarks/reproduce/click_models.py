@@ -78,7 +78,8 @@ def load(name: str, path: Path | None, rows: list[int] | None) -> ClickData:
     if name in ("avazu", "criteo"):
         if path is None:
             raise SystemExit(f"--path must name the official file of {name}.")
-        return avazu(path) if name == "avazu" else criteo(path)
+        read = avazu if name == "avazu" else criteo
+        return read(path) if rows is None else read(path, *rows)
     if name == "fresh":
         return synthetic(FRESH_SEED, *(rows or FRESH_ROWS))
     if name in ("flights", "sizes"):
@@ -99,9 +100,32 @@ def default_seeds(name: str, schedule: Schedule) -> int:
 def chosen_tables(name: str, keys: Iterable[str] | None) -> list[Table]:
     """Return the tables of the data set: the papers' own on official data, else all."""
     if name in ("fresh", "sizes"):
-        return [FRESH if name == "fresh" else BY_SIZE]
-    tables = [table for table in TABLES if name not in ("avazu", "criteo") or table.data == name]
-    return [table for table in tables if keys is None or table.key in keys]
+        known = [FRESH if name == "fresh" else BY_SIZE]
+        if keys is not None:
+            raise SystemExit(f"--tables must be left out with {name}, which has one of its own.")
+        return known
+    known = [table for table in TABLES if name not in ("avazu", "criteo") or table.data == name]
+    if keys is None:
+        return known
+    for key in keys:
+        _require_table(key, name, known)
+    return [table for table in known if table.key in keys]
+
+
+def _require_table(key: str, name: str, known: list[Table]) -> None:
+    """Say why a table can't be had: another data set, one of means, or none of these."""
+    if key in [table.key for table in known]:
+        return
+    reason = "which is none of these"
+    for table in TABLES:
+        if table.key == key:
+            reason = f"which is of {table.data}"
+        elif table.moments_key == key:
+            reason = f"which holds the means of Table {table.key}, on {table.data}"
+    raise SystemExit(
+        f"--tables must be of {', '.join(table.key for table in known)} with --data {name}; "
+        f"got {key}, {reason}."
+    )
 
 
 def all_pipelines(tables: Iterable[Table]) -> tuple[str, ...]:

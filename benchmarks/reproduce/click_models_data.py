@@ -144,18 +144,37 @@ def _logit(
     return np.asarray(first + 0.55 * pairs / pairs.std() + 0.3 * bend + 0.1 * curve)
 
 
-def avazu(path: Path, rows: int | None = 10_000_000) -> ClickData:
-    """Read the official ``train.csv``: its first 10 million rows, shuffled, 80 / 2 / 18%."""
+def avazu(path: Path, n_train: int | None = None, n_validation: int = 0) -> ClickData:
+    """Read the official ``train.csv``: its first 10 million rows, shuffled, 80 / 2 / 18%.
+
+    With ``n_train`` the first ``n_train + n_validation`` rows, shuffled and split so.
+    """
+    rows = 10_000_000 if n_train is None else n_train + n_validation
     table = field_aware_data.avazu(_folder(path, "train.csv"), rows)
-    return _official(
-        "avazu", table, AVAZU_NUMBERS, train=0.80, bias_fraction=0.1, removed="device_model"
-    )
+    train = _training_rows("avazu", len(table.y), rows, 0.80, n_train)
+    return _official("avazu", table, AVAZU_NUMBERS, train, 0.1, removed="device_model")
 
 
-def criteo(path: Path, rows: int | None = 15_000_000) -> ClickData:
-    """Read the official ``train.txt``: its first 15 million rows, shuffled, 85 / 3 / 12%."""
+def criteo(path: Path, n_train: int | None = None, n_validation: int = 0) -> ClickData:
+    """Read the official ``train.txt``: its first 15 million rows, shuffled, 85 / 3 / 12%.
+
+    With ``n_train`` the first ``n_train + n_validation`` rows, shuffled and split so.
+    """
+    rows = 15_000_000 if n_train is None else n_train + n_validation
     table = field_aware_data.criteo(_folder(path, "train.txt"), rows)
-    return _official("criteo", table, CRITEO_NUMBERS, train=0.85, bias_fraction=0.2, removed="C14")
+    train = _training_rows("criteo", len(table.y), rows, 0.85, n_train)
+    return _official("criteo", table, CRITEO_NUMBERS, train, 0.2, removed="C14")
+
+
+def _training_rows(name: str, found: int, wanted: int, share: float, n_train: int | None) -> int:
+    """Return the rows of training; say where the file holds fewer rows than were asked for."""
+    if n_train is not None and found < wanted:
+        raise SystemExit(
+            f"--rows must be at most {found:,} together, as {name} holds; got {wanted:,}."
+        )
+    if found < wanted:
+        print(f"{name}: {found:,} rows in the file, where the paper takes {wanted:,}")
+    return round(share * found) if n_train is None else n_train
 
 
 def _folder(path: Path, name: str) -> Path:
@@ -168,9 +187,9 @@ def _official(
     name: str,
     table: field_aware_data.Table,
     numeric: Sequence[str],
-    *,
-    train: float,
+    n_train: int,
     bias_fraction: float,
+    *,
     removed: str,
 ) -> ClickData:
     order = np.random.default_rng(0).permutation(len(table.y))
@@ -182,7 +201,7 @@ def _official(
         numbers,
         table.y[order].astype(np.float32),
         row_id=order,
-        n_train=round(train * len(order)),
+        n_train=n_train,
         bias_fraction=bias_fraction,
         removed_field=removed,
         min_count=MIN_COUNT,

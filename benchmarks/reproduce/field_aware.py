@@ -213,7 +213,8 @@ def main() -> None:
         of_set = scores.setdefault(name, {})
         for seed in tqdm(range(options.seeds), desc=name):
             if str(seed) not in of_set:
-                of_set[str(seed)] = [asdict(score) for score in one_seed(table, seed)]
+                found = one_seed(table, seed)
+                of_set[str(seed)] = [asdict(replace(score, decision=None)) for score in found]
                 options.scores.write_text(json.dumps(scores))
         runs = [[CalibratorScore(**score) for score in run] for run in of_set.values()]
         all_means[name] = over_seeds(runs, fmean)

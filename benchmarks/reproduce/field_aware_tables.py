@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import fields
-from math import sqrt
+from math import isnan, sqrt
 from statistics import fmean, stdev
 
 from field_aware_data import Table
@@ -21,7 +21,8 @@ def over_seeds(
     runs: list[list[CalibratorScore]], statistic: Callable[[list[float]], float]
 ) -> Numbers:
     """Return a statistic over seeds of every number of every method."""
-    names = [field.name for field in fields(CalibratorScore) if field.name != "name"]
+    texts = ("name", "decision", "note")
+    names = [field.name for field in fields(CalibratorScore) if field.name not in texts]
     return {
         same[0].name: {
             name: statistic([float(getattr(score, name) or 0.0) for score in same])
@@ -62,14 +63,20 @@ def markdown_row(method: str, mean: dict[str, float], error: dict[str, float]) -
         method,
         f"{mean['log_loss']:.5f}",
         f"{mean['log_loss_change']:+.5f} ± {mean['log_loss_change_standard_error']:.5f} "
-        f"± {error['log_loss_change']:.5f}",
+        f"± {_shown(error['log_loss_change'], '.5f')}",
         f"{mean['brier_score']:.5f}",
-        f"{mean['field_ece']:.4f} ± {error['field_ece']:.4f} ({mean['field_ece_floor']:.4f})",
+        f"{mean['field_ece']:.4f} ± {_shown(error['field_ece'], '.4f')} "
+        f"({mean['field_ece_floor']:.4f})",
         f"{100 * mean['field_rce']:.2f}%",
         f"{mean['auc']:.4f}",
         f"{100 * mean['kept']:.0f}%" if guarded and "dev ->" not in method else "",
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _shown(error: float, form: str) -> str:
+    """Return an error over seeds; one seed has none."""
+    return "-" if isnan(error) else f"{error:{form}}"
 
 
 def claims(all_means: dict[str, Numbers]) -> str:

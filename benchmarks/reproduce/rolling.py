@@ -162,7 +162,10 @@ def main(arguments: list[str] | None = None) -> None:
     if not results.by_key:
         parser.error("no data set and arm is finished; train without --report-only")
     chosen.out.write_text(report(results, data, chosen.tables, cpu_seconds(chosen.raw)))
-    draw(results, chosen.tables, chosen.out.with_suffix(".png"))
+    if chosen.seeds > 1:
+        draw(results, chosen.tables, chosen.out.with_suffix(".png"))
+    else:
+        print("one seed has no standard deviation, so no figure is drawn")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from rolling_reading import READING
 from rolling_tables import TABLES, Pair, Results
 
 import trueup
-from trueup.comparison import metric_accuracy, paired_win_rate, variance_reduction
+from trueup.comparison import Proportion, metric_accuracy, paired_win_rate, variance_reduction
 from trueup.decide.accuracy import share_of_pairs
 
 FloatArray = NDArray[np.float64]
@@ -138,7 +138,8 @@ def _summary_row(results: Results, data: str, arm: str, tables: Sequence[str]) -
     found = accuracies(pairs, scores, everyone).mean(axis=0)
     drawn = bootstrap(results.n_seeds, lambda s: accuracies(pairs, scores, s).mean(axis=0))
     error = (drawn - drawn[:, :1]).std(axis=0, ddof=1)
-    cells = [f"{found[k] - found[0]:+.1f} ± {error[k]:.1f}" for k in (1, 2)]
+    one = results.n_seeds == 1
+    cells = [f"{found[k] - found[0]:+.1f} ± {'-' if one else f'{error[k]:.1f}'}" for k in (1, 2)]
     cells += _ratio_cells(names, scores, results.n_seeds)
     title = tables[0] if len(tables) == 1 else "**all**"
     return (
@@ -191,15 +192,25 @@ def _pair_row(
         "reverse of the paper's" * (names[0] != pair.first),
         "reversed by the calibration" * bool(a["rolling"].mean() > b["rolling"].mean()),
     ]
-    cells = [str(metric_accuracy(a[m], b[m])) for m in METRICS]
-    cells.insert(2, f"{gain:+.1f} ± {error:.1f}")
-    cells += [str(paired_win_rate(a[m], b[m])) for m in METRICS[:2]]
+    one = n_seeds == 1
+    cells = [_proportion(metric_accuracy, a[m], b[m]) for m in METRICS]
+    cells.insert(2, f"{gain:+.1f} ± {'-' if one else f'{error:.1f}'}")
+    cells += [_proportion(paired_win_rate, a[m], b[m]) for m in METRICS[:2]]
     z = _z(b["vanilla"] - a["vanilla"])
     return (
         f"| {names[0]}, {names[1]} | {z} | {pair.vanilla} / {pair.calibrated} | "
         + " | ".join(cell.replace("%", "") for cell in cells)
         + f" | {'; '.join(filter(None, remarks))} |"
     )
+
+
+def _proportion(
+    estimate: Callable[[FloatArray, FloatArray], Proportion], a: FloatArray, b: FloatArray
+) -> str:
+    """Return a proportion with its interval; one seed has none."""
+    if len(a) > 1:
+        return str(estimate(a, b))
+    return f"{100.0 * share_of_pairs(a, b):.0f} -"
 
 
 def _pipeline_rows(table: str, scores: Callable[[str], Scores]) -> Iterator[str]:
@@ -211,9 +222,9 @@ def _pipeline_rows(table: str, scores: Callable[[str], Scores]) -> Iterator[str]
     for name in TABLES[table].pipelines:
         s = scores(name)
         means = " | ".join(f"{s[metric].mean():.4f}" for metric in ("all rows", *METRICS))
-        sds = " | ".join(f"{s[metric].std(ddof=1):.5f}" for metric in METRICS[:2])
+        sds = " | ".join(_sd(s[metric], ".5f") for metric in METRICS[:2])
         reductions = " | ".join(_reduction(s["vanilla"], s[metric]) for metric in METRICS[1:])
-        bias = f"{s['bias'].mean():+.4f} ({s['bias'].std(ddof=1):.4f})"
+        bias = f"{s['bias'].mean():+.4f} ({_sd(s['bias'], '.4f')})"
         yield f"| {name} | {means} | {sds} | {reductions} | {bias} |"
 
 
@@ -222,6 +233,13 @@ def _reduction(vanilla: FloatArray, calibrated: FloatArray) -> str:
     return str(variance_reduction(vanilla, calibrated)) if enough else "too few seeds"
 
 
+def _sd(values: FloatArray, form: str) -> str:
+    """Return the standard deviation over seeds; one seed has none."""
+    return f"{values.std(ddof=1):{form}}" if len(values) > 1 else "-"
+
+
 def _z(difference: FloatArray) -> str:
+    if len(difference) < 2:
+        return "-"
     error = difference.std(ddof=1) / np.sqrt(len(difference))
     return f"{difference.mean() / error:.1f}" if error > 0.0 else "none"

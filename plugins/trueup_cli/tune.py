@@ -11,10 +11,14 @@ import click
 from trueup_cli.failures import BadInput, one_line_failures
 from trueup_cli.interrupts import exit_code, interruptible
 from trueup_cli.output import echo
+from trueup_cli.quiet import without_run_urls
 
 if TYPE_CHECKING:
     from trueup_cli.tune_plan import TunePlan
 
+COMMANDLINE = click.core.ParameterSource.COMMANDLINE
+_SPLIT = ("trials", "n_base", "finals")
+"""Options that a budget decides."""
 _FIGURES = (".png", ".svg", ".pdf")
 
 
@@ -51,7 +55,9 @@ _STORAGE = click.option(
     "--storage",
     default="trueup-study.journal",
     show_default=True,
-    help="Path of a journal file, or a database URL such as postgresql+psycopg://...",
+    envvar=["TRUEUP_STORAGE", "OPTUNA_STORAGE"],
+    help="Path of a journal file, or a database URL such as postgresql+psycopg://...; a URL with a "
+    "password belongs into the environment: TRUEUP_STORAGE or OPTUNA_STORAGE.",
 )
 _STUDY_NAME = click.option("--study-name", default="trueup", show_default=True)
 
@@ -59,6 +65,12 @@ _STUDY_NAME = click.option("--study-name", default="trueup", show_default=True)
 @tune.command("run")
 @click.argument("target", metavar="SCRIPT.PY:TRAIN")
 @click.option("--space", type=click.Path(exists=True, dir_okay=False), help="YAML of parameters.")
+@click.option(
+    "--budget",
+    type=click.IntRange(10),
+    help="Trainings of search and finals, split by the noise of the seeds; in place of --trials, "
+    "--n-base and --finals.",
+)
 @click.option("--trials", type=click.IntRange(2), default=60, show_default=True)
 @click.option("--seeds", type=click.IntRange(1), default=20, show_default=True, help="At most.")
 @click.option(
@@ -78,9 +90,24 @@ _STUDY_NAME = click.option("--study-name", default="trueup", show_default=True)
 @click.option("--direction", type=click.Choice(["minimize", "maximize"]), default="minimize")
 @click.option(
     "--sampler",
-    type=click.Choice(["random", "tpe", "gp", "cmaes", "nsga2"]),
+    type=click.Choice(["random", "tpe", "gp", "cmaes", "nsga2", "grid"]),
     default="tpe",
     show_default=True,
+)
+@click.option(
+    "--epoch-pruner",
+    type=click.Choice(["median", "hyperband", "successive-halving"]),
+    help="Stops configurations by what TRAIN reports on its trial per epoch.",
+)
+@click.option(
+    "--catch", multiple=True, metavar="EXCEPTION", help="Of TRAIN, makes a failed seed. Repeatable."
+)
+@click.option(
+    "--on-error",
+    type=click.Choice(["drop", "keep"]),
+    default="drop",
+    show_default=True,
+    help="What becomes of a configuration with a failed seed.",
 )
 @click.option("--sampler-seed", type=click.IntRange(0), help="Repeats a study of one worker.")
 @click.option(
@@ -116,6 +143,7 @@ def run(context: click.Context, /, **options: Any) -> None:
         )
     if options["confirm"] == 1:
         raise BadInput("--confirm must be 0 or at least 2; got 1. An interval needs two values.")
+    _check_together(context, options)
     try:
         with interruptible(), one_line_failures():
             _run(_plan(options), workers, resume, logging)
@@ -148,9 +176,37 @@ def report(storage: str, study_name: str, as_json: bool, plot: Path | None) -> N
 
 def _plan(options: dict[str, Any]) -> TunePlan:
     from trueup_cli.tune_plan import TunePlan
+    from trueup_cli.tune_samplers import grid_size
 
-    options["finals"] = _finals_budget(options)
+    if options["sampler"] == "grid":
+        points = grid_size(options["space"], options["trials"])
+        options["trials"] = max(2, min(options["trials"], points))
+    if options["budget"] is None:
+        options["finals"] = _finals_budget(options)
     return TunePlan(**options)
+
+
+def _check_together(context: click.Context, options: dict[str, Any]) -> None:
+    """Refuse options that exclude each other.
+
+    Raises
+    ------
+    BadInput
+        Naming both.
+    """
+    given = [name for name in _SPLIT if context.get_parameter_source(name) == COMMANDLINE]
+    if options["budget"] is not None and given:
+        raise BadInput(
+            f"--budget must stand alone; got --{given[0].replace('_', '-')} too. "
+            "A budget splits itself: leave the other out."
+        )
+    if options["budget"] is not None and options["sampler"] == "grid":
+        raise BadInput("--sampler must not be grid with --budget; got both. Leave one out.")
+    if options["epoch_pruner"] is not None and options["space"] is not None:
+        raise BadInput(
+            "--epoch-pruner must come without --space; got both. TRAIN reports on its trial, which "
+            "train(params, seed) doesn't get: let it call the suggest methods."
+        )
 
 
 def _finals_budget(options: dict[str, Any]) -> int:
@@ -189,6 +245,7 @@ def _conclude(plan: TunePlan, experiment_name: str | None, tracking_uri: str | N
     """Print the report and the confirmed value, and log them where asked."""
     from trueup_cli.tune_report import confirmation_text, report_text
     from trueup_cli.tune_run import plan_train
+    from trueup_cli.tune_space import load_exceptions
     from trueup_cli.tune_storage import load_study
     from trueup_optuna import confirm, report_study
 
@@ -196,7 +253,12 @@ def _conclude(plan: TunePlan, experiment_name: str | None, tracking_uri: str | N
     found, confirmed = report_study(study), None
     echo(report_text(found))
     if plan.confirm:
-        confirmed = confirm(study, plan_train(plan), n_seeds=plan.confirm)
+        confirmed = confirm(
+            study,
+            plan_train(plan),
+            n_seeds=plan.confirm,
+            catch=load_exceptions(plan.catch),
+        )
         echo(confirmation_text(confirmed))
     if experiment_name is not None:
         from mlflow.tracking import MlflowClient
@@ -204,7 +266,8 @@ def _conclude(plan: TunePlan, experiment_name: str | None, tracking_uri: str | N
         from trueup_mlflow.log.log_study import log_study
 
         client = MlflowClient(tracking_uri)
-        run_id = log_study(
-            found, confirmation=confirmed, experiment_name=experiment_name, client=client
-        )
+        with without_run_urls():
+            run_id = log_study(
+                found, confirmation=confirmed, experiment_name=experiment_name, client=client
+            )
         echo(f"logged to MLflow run {run_id}")

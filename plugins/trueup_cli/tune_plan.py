@@ -28,6 +28,10 @@ class TunePlan:
     alpha: float = 0.05
     epsilon: float = 0.0
     finals: int | None = None
+    budget: int | None = None
+    epoch_pruner: str | None = None
+    catch: tuple[str, ...] = ()
+    on_error: Literal["drop", "keep"] = "drop"
     grace: float = 120.0
 
     @property

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from trueup.replace_file import replace_file_by
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from trueup.replace_file import replace_file_by
-from trueup_optuna import BestConfig, Confirmation, StudyReport
+    from trueup_optuna import BestConfig, Confirmation, StudyReport
 
 _SHOWN = 15
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from inspect import isfunction
 from pathlib import Path
 from types import ModuleType
@@ -157,6 +158,41 @@ def _check_distribution(name: str, parameter: dict[str, Any]) -> None:
             f"parameter {name!r} must be a distribution that Optuna takes; got {parameter!r}. "
             f"Correct the space file: {error}"
         ) from None
+
+
+def distributions_of(space: dict[str, dict[str, Any]]) -> dict[str, BaseDistribution]:
+    """Return the distribution of each parameter of a checked space."""
+    return {
+        name: _DISTRIBUTIONS[parameter["type"]](
+            **{key: value for key, value in parameter.items() if key != "type"}
+        )
+        for name, parameter in space.items()
+    }
+
+
+def load_exceptions(names: Iterable[str]) -> tuple[type[Exception], ...]:
+    """Return the exceptions of these names: built in, or with their module.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such exception.
+    """
+    return tuple(_exception(name) for name in names)
+
+
+def _exception(name: str) -> type[Exception]:
+    home, _, short = name.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(home or "builtins"), short, None)
+    except ImportError:
+        found = None
+    if not isinstance(found, type) or not issubclass(found, Exception):
+        raise InvalidInputError(
+            f"--catch must name an exception; got {name!r}. Write RuntimeError, or name its module "
+            "too: torch.cuda.OutOfMemoryError."
+        )
+    return found
 
 
 def suggest(trial: Any, space: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """One stage of ``trueup tune`` in several processes, which end with the one that began them.
 
-The standard input of a worker is a pipe that its parent holds open and never writes to. It closes
-when the parent ends, however that happens, so a worker whose parent was killed finishes the seed in
-flight and ends too.
+The standard input of a worker is a pipe on which its parent writes one line, the work, and which it
+holds open: the address of a database may hold a password, and arguments show in the process table.
+The pipe closes when the parent ends, however that happens, so a worker whose parent was killed
+finishes the seed in flight and ends too.
 """
 
 from __future__ import annotations
@@ -45,9 +46,10 @@ def run_workers(plan: TunePlan, stage: Stage, workers: int) -> None:
     running: list[subprocess.Popen[bytes]] = []
     try:
         for number in range(workers):
-            given = json.dumps({**work, "worker": number})
+            given = json.dumps({**work, "worker": number}) + "\n"
             with hold_signals():  # no worker begins without being known here
-                running.append(subprocess.Popen([*command, given], stdin=subprocess.PIPE))
+                running.append(subprocess.Popen(command, stdin=subprocess.PIPE))
+                _tell(running[-1], given.encode())
         codes = [worker.wait() for worker in running]
     except KeyboardInterrupt:
         with hold_signals():  # who presses twice still waits for the marks
@@ -63,6 +65,13 @@ def run_workers(plan: TunePlan, stage: Stage, workers: int) -> None:
         )
 
 
+def _tell(worker: subprocess.Popen[bytes], work: bytes) -> None:
+    assert worker.stdin is not None
+    with suppress(BrokenPipeError):  # it ended at once, and its exit code says so
+        worker.stdin.write(work)
+        worker.stdin.flush()
+
+
 def _interrupt(running: Sequence[subprocess.Popen[bytes]]) -> None:
     """Let the workers mark their trials for whoever resumes."""
     for worker in running:
@@ -73,11 +82,11 @@ def _interrupt(running: Sequence[subprocess.Popen[bytes]]) -> None:
             worker.wait(max(0.0, end - time.monotonic()))
 
 
-def main(content: str) -> int:
+def main() -> int:
     """Work on a stage as a process of its own; return the exit code."""
     try:
         with interruptible(once=True), one_line_failures():
-            _work(json.loads(content))
+            _work(json.loads(_first_line()))
     except KeyboardInterrupt as stop:
         return exit_code(stop)
     except BadInput as failure:
@@ -96,6 +105,17 @@ def _work(work: dict[str, Any]) -> None:
     run_stage(TunePlan(**work["plan"]), work["stage"], work["worker"], _parent_gone())
 
 
+def _first_line() -> bytes:
+    """Read the work byte by byte, so that nothing of what the pipe says later is lost."""
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            raise KeyboardInterrupt  # the parent ended before it said what to do
+        line += byte
+    return bytes(line)
+
+
 def _parent_gone() -> Event:
     """Return an event that is set when the standard input closes."""
     gone = Event()
@@ -110,4 +130,4 @@ def _parent_gone() -> Event:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import optuna
 from numpy.typing import NDArray
-from optuna.trial import FrozenTrial, TrialState, create_trial
+from optuna.trial import FrozenTrial
 from scipy import stats
 
 from trueup.arguments import is_real, whole_number
@@ -19,18 +18,15 @@ from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.losses import Loss
 from trueup.splits import Split
 from trueup.user_warning import warn_user
-from trueup_optuna.companions import open_companion, pin_identity
-from trueup_optuna.race_trial import RaceTrial
-from trueup_optuna.ranking import RECORD, SEED_INDEX, Standings, standings
-from trueup_optuna.scoring import Catch, FailedSeedError, RowCheck, SeedScorer, Train, scorer_of
+from trueup_optuna.fresh_seeds import FreshSeeds
+from trueup_optuna.ranking import Standings, standings
+from trueup_optuna.remote import Executor
+from trueup_optuna.scoring import Catch, Train, scorer_of
 from trueup_optuna.study_state import seeds_of, sign, single_objective
-from trueup_optuna.trial_state import FAILED
 from trueup_optuna.write_back import write_selection
 
 FloatArray = NDArray[np.float64]
 Against = Mapping[str, Any] | FrozenTrial | int
-
-_PARAMS = "trueup:params"
 
 
 @dataclass(frozen=True)
@@ -104,6 +100,7 @@ def confirm(
     loss: str | Loss | None = None,
     split: Split | None = None,
     catch: Catch = (),
+    executor: Executor | None = None,
 ) -> Confirmation:
     """Train the selected configuration and a rival under reserved seeds.
 
@@ -127,6 +124,9 @@ def confirm(
     catch : exception class or tuple of them, optional
         Exceptions of ``train`` that leave a seed out, as a result that isn't finite twice does,
         with a warning: what fails may not be chance.
+    executor : optional
+        A client with ``submit``, such as ``distributed.Client``: the seeds are trained on its
+        workers, all at once.
 
     Returns
     -------
@@ -167,7 +167,7 @@ def confirm(
     best = table.best()
     params = dict(table.trials[best].params)
     rival = _rival(table, best, against)
-    runs = _Runs(study, scorer_of(study, train, loss, split, catch), seeds)
+    runs = FreshSeeds(study, scorer_of(study, train, loss, split, catch), seeds, executor)
     ours = runs.values(params, table.trials[best])
     theirs = None if rival is None else runs.values(rival, _trial_with(table, rival))
     kept, failed = _shared(seeds, ours, theirs)
@@ -304,38 +304,3 @@ _CONTRAST = (
     "difference_high",
     "better",
 )
-
-
-class _Runs:
-    """Trainings under the reserved seeds, each kept as one trial of ``<name>::confirm``."""
-
-    def __init__(self, study: optuna.Study, score: SeedScorer, seeds: tuple[int, ...]) -> None:
-        self.study, self.score, self.seeds = study, score, seeds
-        self._check_rows = RowCheck()
-        pin_identity(study)
-        self.kept = open_companion(study, "confirm")
-
-    def values(self, params: dict[str, Any], origin: FrozenTrial | None) -> dict[int, float]:
-        """Return the result under each seed index, without those that failed."""
-        key = json.dumps(params, sort_keys=True, default=repr)
-        found: dict[int, float | None] = {}
-        for trial in self.kept.get_trials(deepcopy=False):
-            if trial.user_attrs.get(_PARAMS) == key:
-                found[trial.user_attrs[SEED_INDEX]] = trial.value
-        for index in range(len(self.seeds)):
-            if index not in found:
-                found[index] = self._train(RaceTrial(params, self.study, origin), key, index)
-        return {i: v for i, v in found.items() if v is not None and i < len(self.seeds)}
-
-    def _train(self, trial: RaceTrial, key: str, index: int) -> float | None:
-        attributes: dict[str, Any] = {_PARAMS: key, SEED_INDEX: index}
-        try:
-            record = self.score(trial, self.seeds[index])
-        except (FailedSeedError, optuna.TrialPruned) as failure:
-            attributes[FAILED] = str(failure) or "pruned by train"
-            self.kept.add_trial(create_trial(state=TrialState.FAIL, user_attrs=attributes))
-            return None
-        self._check_rows(self.kept, index, record)
-        attributes |= {**trial.given, RECORD: record.to_attribute()}
-        self.kept.add_trial(create_trial(value=record.value, user_attrs=attributes))
-        return record.value

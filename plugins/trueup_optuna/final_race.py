@@ -42,6 +42,7 @@ from trueup_optuna.ranking import (
     Standings,
     standings,
 )
+from trueup_optuna.remote import Executor, check_executor, score_seed
 from trueup_optuna.scoring import (
     Catch,
     FailedSeedError,
@@ -69,6 +70,7 @@ def finals(
     split: Split | None = None,
     catch: Catch = (),
     on_error: OnError = "drop",
+    executor: Executor | None = None,
     heartbeat: float = INTERVAL,
     grace: float = GRACE,
 ) -> RaceTable:
@@ -94,6 +96,9 @@ def finals(
     catch, on_error
         As for SeedObjective; "drop" takes a configuration with a failed seed out of the race. So
         does a broken constraint, and ``optuna.TrialPruned``.
+    executor : optional
+        A client with ``submit``, such as ``distributed.Client``: trainings run on its workers, as
+        many at once as ``workers`` says. ``train`` must be importable there, or picklable.
     heartbeat, grace : float
         As for SeedObjective.
 
@@ -134,17 +139,24 @@ def finals(
     if budget is not None:
         budget = whole_number("budget", budget, 0, "Give a number of trainings in all.")
     score = scorer_of(study, train, loss, split, catch, on_error)
-    race = _FinalRace(study, score, heartbeat, grace)
+    check_executor(executor)
+    race = _FinalRace(study, score, heartbeat, grace, executor)
     race.run(race.default_budget() if budget is None else budget, workers)
-    table = race.table()
+    table = race_table(study)
     write_selection(study)
     return table
 
 
 class _FinalRace:
     def __init__(
-        self, study: optuna.Study, score: SeedScorer, heartbeat: float, grace: float
+        self,
+        study: optuna.Study,
+        score: SeedScorer,
+        heartbeat: float,
+        grace: float,
+        executor: Executor | None,
     ) -> None:
+        self.executor = executor
         self.study, self.score, self._check_rows = study, score, RowCheck()
         self.heartbeat, self.grace = heartbeat, grace
         self._storage = study._storage
@@ -246,7 +258,7 @@ class _FinalRace:
         fixed = RaceTrial(origin.params, self.study, origin, trial._trial_id)
         try:
             with beating(self._storage, trial._trial_id, self.heartbeat):
-                record = self.score(fixed, self.seeds[index])
+                record = score_seed(self.score, fixed, self.seeds[index], self.executor)
             self._check_rows(self.study, index, record)
         except (FailedSeedError, optuna.TrialPruned) as failure:
             self._give_up(trial, str(failure) or "pruned by train", self.score.on_error)
@@ -296,6 +308,3 @@ class _FinalRace:
         self.companion.set_user_attr(f"{OUT}{number}", {"by": by, "log_e": log_e})
         if not standings(self.study).contenders.any():
             self.companion.set_user_attr(f"{OUT}{number}", None)
-
-    def table(self) -> RaceTable:
-        return race_table(self.study)

@@ -38,13 +38,23 @@ class RaceTrial(FixedTrial):
     ) -> None:
         number = len(study.get_trials(deepcopy=False)) if origin is None else origin.number
         super().__init__(dict(params), number=number)
-        self.study, self.storage = study, study._storage
+        self.study: Any = study
+        self.storage: Any = study._storage
         self._trial_id = trial_id
         self.given: dict[str, Any] = {}
         """User attributes that this training has set."""
         if origin is not None:
             kept = origin.user_attrs.items()
             self._user_attrs.update({key: v for key, v in kept if not key.startswith(_OWN)})
+
+    @classmethod
+    def away(cls, trial: RaceTrial, study: Any) -> RaceTrial:
+        """Return a copy that can travel, without storage and with facts in place of the study."""
+        copy = cls.__new__(cls)
+        FixedTrial.__init__(copy, dict(trial._params), number=trial.number)
+        copy.study, copy.storage, copy._trial_id = study, None, None
+        copy._user_attrs, copy.given = dict(trial._user_attrs), {}
+        return copy
 
     @property
     def relative_params(self) -> dict[str, Any]:

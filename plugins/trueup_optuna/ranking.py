@@ -83,6 +83,8 @@ class Standings:
         1.0 where the study minimises, else -1.0.
     shrinks : bool
         Whether configurations are ranked by shrunken means, as with a budget.
+    n_dropped : int
+        Configurations that a failed seed or a broken constraint took out of the finals.
     """
 
     trials: tuple[FrozenTrial, ...]
@@ -96,6 +98,7 @@ class Standings:
     closed: NDArray[np.bool_]
     sign: float
     shrinks: bool = False
+    n_dropped: int = 0
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
@@ -159,6 +162,11 @@ class Standings:
                 f"study must hold a configuration that satisfies its constraints; got "
                 f"{self.infeasible} that break one. Search on, or relax them."
             )
+        if not self.contenders.any() and self.n_dropped:
+            raise UndefinedMetricError(
+                f"study must hold a configuration without a failed seed; got {self.n_dropped} that "
+                "the finals dropped. Mend train, and begin another study."
+            )
         if not eligible.any():
             raise UndefinedMetricError(
                 "study must hold a finished configuration with at least two seeds; got none. "
@@ -192,7 +200,8 @@ def standings(study: optuna.Study) -> Standings:
         vanilla.append(np.array([np.nan if value is None else value for value in values]))
     table, n_seeds = value_table(calibrated)
     eliminations = _eliminations(trials, race)
-    gone = set(eliminations) | _numbers(race, DROPPED)
+    dropped = _numbers(race, DROPPED)
+    gone = set(eliminations) | dropped
     closed = _numbers(race, CLOSED) | {t.number for t in trials if FAILED in t.user_attrs}
     contenders = [_contends(trial) and trial.number not in gone for trial in trials]
     return Standings(
@@ -207,6 +216,7 @@ def standings(study: optuna.Study) -> Standings:
         np.array([trial.number in closed for trial in trials], dtype=bool),
         sign(study),
         shrinks=BUDGET in study.user_attrs,
+        n_dropped=len(dropped),
     )
 
 

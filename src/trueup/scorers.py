@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from trueup.errors import UndefinedMetricError
 from trueup.evaluation.evaluate import evaluate
 from trueup.losses import Loss, get_loss
+from trueup.read.inputs import read_rows
 from trueup.splits import CrossFit, Split
+from trueup.user_warning import warn_user
 
 try:
     from sklearn.metrics import make_scorer
@@ -43,7 +46,8 @@ def calibrated_scorer(
     -------
     callable
         Minus the calibrated metric of the rows that it is given, one test fold in
-        cross-validation: scikit-learn maximises scores, so greater is better.
+        cross-validation: scikit-learn maximises scores, so greater is better. Rows that are too few
+        for the bias, as in the first rung of a halving search, are scored without, with a warning.
 
     Raises
     ------
@@ -87,9 +91,25 @@ def _calibrated(
 ) -> float:
     if labels is None and _takes_probabilities(loss):
         labels = np.unique(y_true).tolist()
-    return evaluate(
-        y_true, y_pred, loss=loss, split=split, labels=labels, sample_weight=sample_weight
-    ).calibrated
+    given = {"loss": loss, "labels": labels, "sample_weight": sample_weight}
+    try:
+        return evaluate(y_true, y_pred, split=split, **given).calibrated
+    except UndefinedMetricError as error:
+        return _vanilla(y_true, y_pred, error, **given)
+
+
+def _vanilla(y_true: Any, y_pred: Any, reason: UndefinedMetricError, **given: Any) -> float:
+    """Return the vanilla loss of a test set that is too small for a bias.
+
+    Whether it is depends on the labels alone, so a search compares its candidates on one scale.
+    """
+    rows = read_rows(y_true, y_pred, **given)
+    warn_user(
+        f"a test set of {len(rows.y_true)} rows is too small to fit a bias, so its score is the "
+        f"vanilla loss, for each candidate alike: {reason} In a halving search, raise "
+        "min_resources."
+    )
+    return float(np.average(rows.loss.values(rows.y_true, rows.margin), weights=rows.weight))
 
 
 def _takes_probabilities(loss: Loss) -> bool:

@@ -150,6 +150,38 @@ def test_the_official_files_give_the_papers_own_tables(click, run, tmp_path):
     assert len(click.script.chosen_tables("criteo", None)) == 6
 
 
+@pytest.mark.parametrize(("name", "write"), [("avazu", avazu_file), ("criteo", criteo_file)])
+def test_rows_are_heard_for_official_files(click, tmp_path, name, write):
+    path = write(tmp_path, 100)
+    data = click.script.load(name, path, [60, 20])
+    assert (data.n_train, len(data.y)) == (60, 80)
+    assert sorted(data.row_id) == list(range(80))
+    with pytest.raises(SystemExit, match="--rows must be at most 100 together"):
+        click.script.load(name, path, [90, 20])
+
+
+def test_a_file_that_is_shorter_than_the_papers_says_so(click, tmp_path, capsys):
+    click.script.load("criteo", criteo_file(tmp_path, 100), None)
+    assert (
+        "criteo: 100 rows in the file, where the paper takes 15,000,000" in capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "reason"),
+    [
+        ("avazu", ["2"], "which holds the means of Table 1, on avazu"),
+        ("criteo", ["1"], "got 1, which is of avazu"),
+        ("flights", ["1", "13"], "which holds the means of Table 6"),
+        ("flights", ["99"], "which is none of these"),
+        ("sizes", ["1"], "--tables must be left out with sizes"),
+    ],
+)
+def test_tables_that_cannot_be_had_are_named(click, name, keys, reason):
+    with pytest.raises(SystemExit, match=reason):
+        click.script.chosen_tables(name, keys)
+
+
 def test_another_file_name_is_refused(click, tmp_path):
     with pytest.raises(SystemExit, match=r"--path must name the official train\.csv"):
         click.data.avazu(tmp_path / "avazu.csv")

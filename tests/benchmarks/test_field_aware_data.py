@@ -95,3 +95,13 @@ def test_rows_limits_what_is_read(data, tmp_path):
 def test_parts_are_sixty_twenty_twenty_in_order(data):
     table = data.Table({"z": np.arange(10)}, np.zeros(10), "z", "index")
     assert [part.tolist() for part in table.parts()] == [[0, 1, 2, 3, 4, 5], [6, 7], [8, 9]]
+
+
+@pytest.mark.parametrize("n_days", [1, 2, 3])
+def test_avazu_of_few_days_is_cut_by_rows_and_says_so(data, tmp_path, capsys, n_days):
+    hours = [f"1410{21 + day}{hour:02d}" for day in range(n_days) for hour in range(20)]
+    frame = pd.DataFrame({"id": range(len(hours)), "click": 0, "hour": hours, "site_id": "1fbe"})
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    train, dev, test = data.avazu(tmp_path).parts()
+    assert [len(part) for part in (train, dev, test)] == [12 * n_days, 4 * n_days, 4 * n_days]
+    assert f"avazu: {n_days} day" in capsys.readouterr().out

@@ -228,6 +228,10 @@ def test_smallest_table_runs_in_small_and_goes_on_where_it_stopped(rolling, tmp_
     assert len(raw.read_text().splitlines()) == 3 * 4
     assert _tables(out.read_text()) == _tables(text)
 
+    rolling.rolling.main([*arguments, "--seeds", "1", "--report-only"])
+    assert "nan" not in out.read_text()
+    assert " ± - |" in out.read_text()
+
 
 def _tables(text):
     return [line for line in text.splitlines() if line.startswith("|")]

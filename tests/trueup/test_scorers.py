@@ -1,12 +1,22 @@
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.datasets import make_classification
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401 - makes the next import work
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.metrics import log_loss
+from sklearn.model_selection import (
+    GridSearchCV,
+    HalvingRandomSearchCV,
+    StratifiedKFold,
+    cross_val_score,
+)
 
 from trueup import InSample, calibrated_log_loss, evaluate
-from trueup.errors import InvalidInputError
+from trueup.errors import InvalidInputError, TrueupWarning
 from trueup.scorers import SCORERS, calibrated_scorer
 
 FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
@@ -67,3 +77,29 @@ def test_named_classes_several_classes_split_and_weights(rows):
 def test_bad_input_is_named():
     with pytest.raises(InvalidInputError, match="loss must be one of"):
         calibrated_scorer("roc_auc")
+
+
+def test_a_halving_search_scores_its_first_rung_and_says_how():
+    x, y = make_classification(300, random_state=0)
+    search = HalvingRandomSearchCV(
+        LogisticRegression(),
+        {"C": np.logspace(-2, 2, 12)},
+        scoring=calibrated_scorer(),
+        random_state=0,
+    )
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        search.fit(x, y)
+    assert search.n_resources_[0] == 20
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    ours = [str(one.message) for one in told if issubclass(one.category, TrueupWarning)]
+    assert any("raise min_resources" in message for message in ours)
+
+
+def test_rows_too_few_for_a_bias_are_scored_without():
+    x, y = np.array([[0.1], [0.9], [0.4], [0.6]]), np.array([0, 1, 1, 1])
+    model = LogisticRegression().fit(x, y)
+    with pytest.warns(TrueupWarning, match="a test set of 4 rows is too small to fit a bias"):
+        score = calibrated_scorer()(model, x, y, sample_weight=[1.0, 2.0, 1.0, 1.0])
+    expected = log_loss(y, model.predict_proba(x), sample_weight=[1.0, 2.0, 1.0, 1.0])
+    assert score == pytest.approx(-expected)

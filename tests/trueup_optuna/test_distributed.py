@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import optuna
@@ -11,7 +13,9 @@ import pytest
 from optuna.storages import RDBStorage
 from tests.trueup_optuna.training import result, train
 
-from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals, select_best
+from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, confirm, finals, select_best
+from trueup_optuna.companions import companion
 from trueup_optuna.trial_state import seed_records
 
 
@@ -74,3 +78,45 @@ def test_a_dask_storage():
     )
     with cluster, distributed.Client(cluster) as client:
         check(run_study(dask_storage(client=client), "dask"))
+
+
+@pytest.mark.filterwarnings("ignore")  # Dask and its event loops warn about their own insides
+def test_finals_and_confirmation_train_on_the_workers_of_a_cluster():
+    distributed = pytest.importorskip("distributed")
+    study = run_study(optuna.storages.InMemoryStorage(), "seeds elsewhere")
+    alone = run_study(optuna.storages.InMemoryStorage(), "seeds elsewhere")
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    )
+    with cluster, distributed.Client(cluster) as client:
+        table = finals(study, train_there, budget=6, executor=client)
+        confirmed = confirm(study, train_there, n_seeds=3, executor=client)
+    assert table == finals(alone, train, budget=6)
+    assert confirmed == confirm(alone, train, n_seeds=3)
+    race = companion(study, "finals").trials
+    assert {trial.user_attrs["process"] for trial in race}.isdisjoint({os.getpid()})
+
+
+def train_there(trial, seed):
+    trial.set_user_attr("process", os.getpid())
+    trial.set_constraint("always", -1.0)
+    assert trial.study.direction == optuna.study.StudyDirection.MINIMIZE
+    return train(trial, seed)
+
+
+def test_failures_elsewhere_are_those_of_here():
+    study = run_study(optuna.storages.InMemoryStorage(), "failures elsewhere")
+    with ThreadPoolExecutor(2) as pool:
+        with pytest.raises(RuntimeError, match="no memory"):
+            finals(study, break_there, budget=4, executor=pool)
+        with pytest.raises(UndefinedMetricError, match="that the finals dropped"):
+            finals(study, break_there, budget=40, executor=pool, catch=RuntimeError, workers=2)
+        study = run_study(optuna.storages.InMemoryStorage(), "failures elsewhere")
+        with pytest.raises(UndefinedMetricError, match="at least two of the seeds"):
+            confirm(study, break_there, n_seeds=3, executor=pool, catch=RuntimeError)
+    with pytest.raises(InvalidInputError, match="executor must have a method submit; got 4"):
+        finals(study, train, budget=4, executor=4)
+
+
+def break_there(trial, seed):
+    raise RuntimeError("no memory")

@@ -66,6 +66,13 @@ class OffsetTable:
     Notes
     -----
     The logit is ``log(p / (1 - p))`` with p clipped at float64's eps.
+
+    Examples
+    --------
+    >>> from trueup.calibrators import ShiftCalibrator, offset_table
+    >>> table = offset_table(ShiftCalibrator().fit([0.3, 0.6], [0, 1]))
+    >>> len(table.logits) == len(table.mapped)
+    True
     """
 
     logits: tuple[float, ...]

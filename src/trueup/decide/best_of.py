@@ -23,6 +23,16 @@ class BestOf:
         Each at the level 1 - (1 - confidence_level) / k of k candidates.
     confidence_level : float
         1 - the probability that any candidate that is no better gets a verdict.
+
+    Examples
+    --------
+    >>> from trueup.comparison import compare_many
+    >>> base = {seed: 0.45 + 0.001 * (seed % 3) for seed in range(8)}
+    >>> deep = {seed: 0.42 + 0.001 * (seed % 2) for seed in range(8)}
+    >>> wide = {seed: 0.45 + 0.001 * (seed % 2) for seed in range(8)}
+    >>> found = compare_many({"deep": deep, "wide": wide}, base)
+    >>> found.best, found.better
+    ('deep', ('deep',))
     """
 
     comparisons: dict[str, Comparison]

@@ -28,6 +28,15 @@ class BothMetrics:
     noise : Reduction or None
         1 - sd ratio of the pairs' differences, positive where the calibrated metric has less noise;
         None with fewer than 3 pairs, or where the differences of a metric don't vary.
+
+    Examples
+    --------
+    >>> from trueup.comparison import compare_both
+    >>> one = {0: 0.41, 1: 0.42, 2: 0.40}, {0: 0.44, 1: 0.45, 2: 0.42}
+    >>> two = {0: 0.40, 1: 0.40, 2: 0.40}, {0: 0.43, 1: 0.43, 2: 0.42}
+    >>> found = compare_both(one, two)
+    >>> found.vanilla.verdict, found.less_noise
+    ('inconclusive', 'not resolved')
     """
 
     vanilla: Comparison

@@ -123,9 +123,10 @@ def _to_mean_weight_one(cells: Cells) -> tuple[Cells, LevelSums]:
     if cells.weight is None:
         return cells, cells.sums
     kept = cells.positive_weight()
+    if kept.weight is None:  # all weights were 0 or 1
+        return kept, kept.sums
     scale = kept.count / cells.sums.total
-    weight = cells.weight if kept.weight is None else kept.weight
-    scaled = replace(kept, weight=weight * kept.of_rows(scale))
+    scaled = replace(kept, weight=kept.weight * kept.of_rows(scale))
     return scaled, cells.sums.scaled(scale, kept.count)
 
 
@@ -200,7 +201,8 @@ class _Tilted:
 
     def solve(self, target: FloatArray, total: FloatArray) -> FloatArray:
         """Return the tilt with which each level's expected sum is the target."""
-        wanted = np.log(target) - np.log(total - target)
+        with np.errstate(invalid="ignore"):  # a level of certain labels has no target
+            wanted = np.log(target) - np.log(total - target)
         low, high = np.full(len(target), -_FURTHEST), np.full(len(target), _FURTHEST)
         tilt, (mean, variance) = np.zeros(len(target)), self.moments(np.zeros(len(target)))
         for _ in range(_MAX_STEPS):

@@ -110,8 +110,8 @@ def shrunk_offsets(sums: LevelSums) -> FloatArray:
     spread = float((s**2 - v).sum())
     if spread <= 0.0:
         return np.zeros_like(s)
-    noise = v * float((m**2).sum()) / spread
-    return np.divide(s * m, m**2 + noise, out=np.zeros_like(s), where=m > 0.0)
+    size = m**2 + v * float((m**2).sum()) / spread
+    return np.divide(s * m, size, out=np.zeros_like(s), where=size > 0.0)
 
 
 def benjamini_hochberg(p_value: FloatArray) -> FloatArray:

@@ -165,6 +165,31 @@ def test_rows_of_weight_zero_change_no_cell():
         np.testing.assert_array_equal(getattr(with_zeros, name), getattr(without, name))
 
 
+@pytest.mark.parametrize("n", [N, 30 * N], ids=["few", "many"])
+def test_weights_of_zero_and_one_leave_rows_out(n):
+    rows = np.arange(n) % N
+    kept = np.arange(n) % 3 > 0
+    columns = LABEL[rows], PROBA[rows], SITE[rows]
+    found = field_calibration(*columns, sample_weight=kept.astype(float)).cells
+    expected = field_calibration(*(values[kept] for values in columns)).cells
+    order = np.argsort(found.level), np.argsort(expected.level)
+    for name in ("level", "observed", "predicted", "p_value", "low", "high"):
+        ours, theirs = getattr(found, name)[order[0]], getattr(expected, name)[order[1]]
+        if name == "level":
+            assert ours.tolist() == theirs.tolist()
+        else:
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_certain_and_right_predictions_are_measured_without_a_warning(label):
+    certain = np.full(12_000, label)
+    result = field_calibration(certain, certain, np.arange(12_000) % 40)
+    assert (result.ece, result.floor_high, result.n_discoveries) == (0.0, 0.0, 0)
+    tiny = field_calibration(certain, np.full(12_000, 1e-300), np.arange(12_000) % 40)
+    assert np.isfinite(tiny.cells.offset).all()
+
+
 def test_certain_predictions_have_no_noise():
     cells = cells_of([0, 0, 1, 1], [0, 1, 1, 1], [0.0, 1.0, 0.0, 1.0])
     assert mean_absolute_deviation(cells).tolist() == [0.0, 0.0]
