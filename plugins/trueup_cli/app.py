@@ -9,6 +9,7 @@ import click
 
 import trueup
 from trueup_cli.failures import one_line_failures
+from trueup_cli.quiet import without_run_urls
 
 
 class _Entry(NamedTuple):
@@ -40,12 +41,14 @@ class LazyGroup(click.Group):
 
     def get_command(
         self,
-        ctx: click.Context,  # noqa: ARG002 - click passes it
+        ctx: click.Context,
         cmd_name: str,
     ) -> click.Command | None:
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
+        if cmd_name != "tune":  # which runs the user's own script, as it would run without trueup
+            ctx.with_resource(without_run_urls())
         with one_line_failures():
             module = import_module(f"trueup_cli.{entry.module}")
         command: click.Command = getattr(module, cmd_name)

@@ -17,7 +17,7 @@ from trueup import Evaluation
 from trueup.evaluation.files import evaluate_files
 from trueup.losses import LOSSES
 from trueup.read.csv_files import Dialect, Role
-from trueup.read.files import resolve
+from trueup.read.files import resolve, size_when_read
 from trueup.read.id_types import ID_TYPES
 from trueup.read.tables import read_columns
 from trueup.read.times import read_times
@@ -123,7 +123,7 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
     kind, predictions = _prediction_columns(options)
     split = parse_split(options["split_text"])
     by_rows = bool(options["times"] or options["labels"])
-    by_rows = by_rows or (bool(options["fields"]) and not _are_large(files))
+    by_rows = by_rows or (bool(options["fields"]) and not _are_large(files, _used(options)))
     summed_up = summary_type(options["loss"]) is not None and split.n_groups is not None
     if by_rows or not summed_up or len(predictions) > 1:
         return trueup.evaluate(**_arguments(files, options))
@@ -147,15 +147,20 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
 
 def _progress(files: Sequence[str]) -> AbstractContextManager[Any]:
     """Return a progress bar where somebody looks and waits, else a context of None."""
-    if not (sys.stderr.isatty() and _are_large(files)):
+    if not (sys.stderr.isatty() and _are_large(files, 1)):
         return nullcontext()
     from tqdm import tqdm
 
     return tqdm(desc="evaluate", unit="row", unit_scale=True)
 
 
-def _are_large(files: Sequence[str]) -> bool:
-    return sum(file.stat().st_size for file in resolve(files)) > _LARGE_BYTES
+def _are_large(files: Sequence[str], n_columns: int) -> bool:
+    return sum(size_when_read(file, n_columns) for file in resolve(files)) > _LARGE_BYTES
+
+
+def _used(options: Mapping[str, Any]) -> int:
+    """Return the number of columns that are read."""
+    return len(_roles(options, _prediction_columns(options)[1]))
 
 
 def _arguments(files: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,8 +47,8 @@ def one_line_failures() -> Iterator[None]:
         warnings.showwarning = _shown_in_one_line(warnings.showwarning)
         try:
             yield
-        except ModuleNotFoundError as missing:
-            package = (missing.name or "").partition(".")[0]
+        except ImportError as missing:  # also of ours, which names the extra
+            package = _missing_package(missing)
             if package not in _EXTRA_OF:
                 raise
             command = f"pip install 'trueup[{_EXTRA_OF[package]}]'"
@@ -62,6 +62,11 @@ def one_line_failures() -> Iterator[None]:
             if not _is_expected(failure):
                 raise
             raise BadInput(shown(" ".join(str(failure).split()))) from failure
+
+
+def _missing_package(missing: ImportError) -> str:
+    cause = missing.__cause__ if isinstance(missing.__cause__, ImportError) else missing
+    return (cause.name or "").partition(".")[0]
 
 
 def _is_expected(failure: Exception) -> bool:

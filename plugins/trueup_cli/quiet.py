@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_RUN_URLS = "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"
 _PROGRESS_BAR = "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"
 
 
@@ -26,6 +27,21 @@ def quiet_mlflow() -> Iterator[None]:
         logger.removeFilter(_says_something)
         if chosen is None:
             del os.environ[_PROGRESS_BAR]
+
+
+@contextmanager
+def without_run_urls() -> Iterator[None]:
+    """Keep MLflow from printing the address of each run that ends, password and all.
+
+    It would stand between the lines of ``--json``. A user who set the variable keeps it.
+    """
+    chosen = os.environ.get(_RUN_URLS)
+    os.environ.setdefault(_RUN_URLS, "true")
+    try:
+        yield
+    finally:
+        if chosen is None:
+            os.environ.pop(_RUN_URLS, None)
 
 
 def _says_something(record: logging.LogRecord) -> bool:

@@ -11,6 +11,7 @@ import click
 from trueup_cli.failures import BadInput, one_line_failures
 from trueup_cli.interrupts import exit_code, interruptible
 from trueup_cli.output import echo
+from trueup_cli.quiet import without_run_urls
 
 if TYPE_CHECKING:
     from trueup_cli.tune_plan import TunePlan
@@ -265,7 +266,8 @@ def _conclude(plan: TunePlan, experiment_name: str | None, tracking_uri: str | N
         from trueup_mlflow.log.log_study import log_study
 
         client = MlflowClient(tracking_uri)
-        run_id = log_study(
-            found, confirmation=confirmed, experiment_name=experiment_name, client=client
-        )
+        with without_run_urls():
+            run_id = log_study(
+                found, confirmation=confirmed, experiment_name=experiment_name, client=client
+            )
         echo(f"logged to MLflow run {run_id}")

@@ -13,9 +13,9 @@ HIDDEN = "***"
 # A password may hold "/", ":", "?" and "@" as typed, so that it ends at the last "@" of the word.
 # The lengths are limited so that no text, however it was made, takes more than linear time.
 _USER_AND_PASSWORD = re.compile(
-    r'(?<![\w+.-])([A-Za-z][\w+.-]{0,40}://[^\s:/"<>]{0,256}):[^\s"<>]{0,4096}@'
+    r'([A-Za-z][A-Za-z0-9+.-]{0,40}://[^\s:/"<>]{0,256}):[^\s"<>]{0,4096}@'
 )
-_TOKEN_AS_USER = re.compile(r'(?<![\w+.-])(https?://)[^\s:/@"<>]{1,4096}@', re.IGNORECASE)
+_TOKEN_AS_USER = re.compile(r'(https?://)[^\s:/@"<>]{1,4096}@', re.IGNORECASE)
 _SECRET = (
     r"(?:password|passwd|pwd|passphrase|pass|secret|token|api[_-]?key|access[_-]?key|account[_-]?key"
     r"|secret[_-]?key|private[_-]?key|signature|sig|credentials?)"

@@ -26,6 +26,8 @@ SECRET = "hunTer2"
         "mysql://:hunTer2@host",
         "redis://me@corp:hunTer2@host",
         "https://hunTer2@host/path",
+        "val_https://me:hunTer2@host_log_loss",
+        "2https://hunTer2@host",
         "https://hunTer2@host:8000/path@x",
         "s3://bucket/a?X-Amz-Signature=hunTer2&b=1",
         "https://a.blob.core.windows.net/c?sv=1&sig=hunTer2",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import mlflow
 import numpy as np
 import pandas as pd
@@ -72,6 +74,22 @@ def test_compare_prints_the_table_and_logs_it(predictions, tmp_path, monkeypatch
             for file in mlflow.MlflowClient(uri).list_artifacts(logged.info.run_id, "trueup")
         ]
         assert names == ["trueup/calibrators.md"]
+    finally:
+        mlflow.set_tracking_uri(None)  # back to the environment
+
+
+def test_a_run_tells_what_each_origin_said(predictions, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    uri = f"sqlite:///{tmp_path / 'store.db'}"
+    try:
+        run(*columns(predictions), "--time", "day", "--compare", "--calibrator", "platt",
+            "--log", "--tracking-uri", uri)  # fmt: skip
+        client = mlflow.MlflowClient(uri)
+        (logged,) = client.search_runs(["0"])
+        files = {file.path for file in client.list_artifacts(logged.info.run_id, "trueup")}
+        assert files == {"trueup/calibrators.md", "trueup/calibrators.png"}
+        text = client.download_artifacts(logged.info.run_id, "trueup/calibrators.md", str(tmp_path))
+        assert "| fitted up to | checked up to |" in Path(text).read_text()
     finally:
         mlflow.set_tracking_uri(None)  # back to the environment
 

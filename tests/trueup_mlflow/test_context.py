@@ -7,6 +7,8 @@ import textwrap
 
 import pytest
 
+from trueup_mlflow.context import is_switched_on
+
 TRAIN = """
 from sklearn.metrics import log_loss, mean_squared_error  # bound before mlflow is imported
 import random
@@ -148,6 +150,49 @@ def test_seed_seeds_random_numpy_and_torch_where_autologging_is_on():
     assert draw(TRUEUP_AUTOLOG="1", TRUEUP_SEED="3") == first
     assert not set(draw(TRUEUP_AUTOLOG="1")) & set(first)
     assert not set(draw(TRUEUP_SEED="3")) & set(first)
+
+
+@pytest.mark.parametrize("order", ["import torch, mlflow", "import mlflow, torch"])
+def test_torch_may_be_imported_before_mlflow_and_after(tmp_path, order):
+    code = f"""
+    {order}
+    loss = torch.nn.BCEWithLogitsLoss()(torch.arange(-50.0, 50.0) / 30, (torch.arange(100) % 2.0))
+    with mlflow.start_run() as run:
+        mlflow.log_metric("loss", loss.item())
+    print("calibrated_loss" in mlflow.get_run(run.info.run_id).data.metrics)
+    """
+    store = f"sqlite:///{tmp_path}/mlflow.db"
+    done = python(code, TRUEUP_AUTOLOG="on", MLFLOW_TRACKING_URI=store)
+    assert done.stdout.strip() == "True", done.stderr
+    assert "twins of loss." in done.stderr
+
+
+def test_run_in_which_no_loss_was_seen_says_so(tmp_path):
+    code = """
+    import mlflow
+    with mlflow.start_run():
+        mlflow.log_metric("accuracy", 0.71234)
+    """
+    done = python(code, TRUEUP_AUTOLOG="1", MLFLOW_TRACKING_URI=f"sqlite:///{tmp_path}/mlflow.db")
+    assert "none of accuracy: no loss that trueup watches was computed" in done.stderr
+
+
+@pytest.mark.parametrize("value", ["true", "YES", "on", " 1 "])
+def test_each_word_for_yes_switches_on(monkeypatch, value):
+    monkeypatch.setenv("TRUEUP_AUTOLOG", value)
+    assert is_switched_on()
+
+
+@pytest.mark.parametrize("value", ["", "0", "off", "no", "False"])
+def test_each_word_for_no_leaves_it_off(monkeypatch, value):
+    monkeypatch.setenv("TRUEUP_AUTOLOG", value)
+    assert not is_switched_on()
+
+
+def test_other_words_leave_it_off_with_a_warning_that_lists_the_right_ones(monkeypatch):
+    monkeypatch.setenv("TRUEUP_AUTOLOG", "enabled")
+    with pytest.warns(UserWarning, match="one of 1, true, yes, on to switch trueup on; got 'ena"):
+        assert not is_switched_on()
 
 
 def test_switched_off_nothing_is_loaded_or_hooked():

@@ -127,7 +127,9 @@ class Visit:
         return self.page
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(
+    scope="module"
+)  # while it runs, so does an event loop: no test elsewhere may see it
 def browser():
     """Debian's chromium, driven by playwright."""
     if CHROMIUM is None:

@@ -133,6 +133,16 @@ def test_the_cache_sees_new_and_finished_runs_without_reading_old_ones(filled):
     assert cache.snapshot(anew=True).runs == ()
 
 
+def test_the_cache_sees_a_run_that_ended_by_a_clock_far_behind(filled):
+    experiment = filled.client.create_experiment("clocks")
+    early, late = (filled.client.create_run(experiment).info.run_id for _ in range(2))
+    filled.client.set_terminated(late, end_time=4_000_000_000_000)
+    cache = RunCache(filled.client, experiment)
+    assert {one.status for one in cache.snapshot().runs} == {"RUNNING", "FINISHED"}
+    filled.client.set_terminated(early)
+    assert {one.status for one in cache.snapshot().runs} == {"FINISHED"}
+
+
 def test_curves_are_means_over_the_seeds_that_have_the_step():
     found = curves({"a": {0: 1.0, 1: 3.0}, "b": {0: 3.0}, "c": {2: float("nan")}})
     assert found.steps == (0, 1)

@@ -16,6 +16,8 @@ from trueup_ui.view.models import version_row
 from trueup_ui.view.seeds import Spread
 from trueup_ui.view.strips import MOST_DOTS, strip
 from trueup_ui.view.study import study_page
+from trueup_ui.web.rendering import Links, Templates
+from trueup_ui.web.report import Inlined
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -108,3 +110,19 @@ def test_an_axis_over_equal_values_has_a_width():
         axis = Axis.over([value])
         assert 0.0 < axis.at(value) < 100.0
         assert axis.ticks()
+
+
+def test_what_somebody_wrote_into_a_batch_is_no_number():
+    odd = record(0, 1.0)
+    odd = odd.mark(
+        estimate={**odd.estimate, "mse": "<b>", "low": None, "reasons": 7}, realized="much"
+    )
+    half = record(1, 1.0)
+    half = half.mark(estimate={**half.estimate, "high": float("inf")})
+    row = version_row(MonitoredVersion("m", "1", "1", "r", (odd, half)), NOW)
+    assert len(row.line.points) == 1
+    assert row.last_realized is None
+    assert version_row(MonitoredVersion("m", "1", "1", "r", (odd,)), NOW).line is None
+    links = Links("", None)
+    page = Templates().render("model.html", links, {"static": Inlined.read(), "row": row})
+    assert "&lt;b&gt;" not in page

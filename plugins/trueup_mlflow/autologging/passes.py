@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -42,9 +42,16 @@ class Seen:
 
 
 class Passes:
-    """Recognises the numbers that validation loops make of their losses, within 256 MiB."""
+    """Recognises the numbers that validation loops make of their losses, within 256 MiB.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    on_pass : callable, optional
+        Called at the first batch of all, and at the first one after training.
+    """
+
+    def __init__(self, on_pass: Callable[[], None] = lambda: None) -> None:
+        self._on_pass = on_pass
         self._places: OrderedDict[Hashable, deque[Seen]] = OrderedDict()
         self._matches: deque[tuple[float, Match]] = deque(maxlen=_REMEMBERED)
         self._known: dict[tuple[int, int, int], Section] = {}
@@ -57,6 +64,8 @@ class Passes:
 
     def add(self, place: Hashable, batch: Batch) -> None:
         """Append a batch that was scored at a place in the user's code."""
+        if self._trains or not self._serial:
+            self._on_pass()
         with self._lock:
             if self._trains:
                 self._epoch += 1

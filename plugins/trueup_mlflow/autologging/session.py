@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +18,7 @@ from trueup_mlflow.autologging.sklearn_hook import READERS, hook_module
 from trueup_mlflow.write.failures import describe, warn
 
 Undo = Callable[[], object]
+_AFTER_THE_CLIENT = "mlflow.tracking.fluent"  # which imports the client
 
 
 class Session:
@@ -30,7 +32,7 @@ class Session:
 
     def __init__(self, options: TwinOptions) -> None:
         self.recent = RecentScores()
-        self.passes = Passes()
+        self.passes = Passes(self.hook_mlflow)
         self._maker = TwinMaker(self.find, options, self.explain)
         self._undo: dict[str, Undo] = {}
         self._closed = False
@@ -48,7 +50,6 @@ class Session:
         functional = module.nn.functional
         self._hook("torch losses", lambda: hook_functional(functional, self.passes, self.warn_once))
         self._hook("torch switches", lambda: hook_switches(module, self.passes))
-        self.hook_mlflow()
 
     def hook_torchmetrics(self, module: ModuleType) -> None:
         """Watch the squared error of torchmetrics."""
@@ -68,9 +69,11 @@ class Session:
 
         self._hook(module.__name__, lambda: hook_lightgbm(module, self.record, self.warn_once))
 
-    def hook_mlflow(self) -> None:
-        """Put twins into the requests of the MLflow client."""
-        self._hook("mlflow", lambda: hook_client(self._maker))
+    def hook_mlflow(self, _module: ModuleType | None = None) -> None:
+        """Put twins into the requests of the MLflow client, once that is there."""
+        client = sys.modules.get("mlflow.tracking.client")
+        if client is None or hasattr(client, "MlflowClient"):  # else `import mlflow` has yet to end
+            self._hook("mlflow", lambda: hook_client(self._maker))
 
     def record(self, scored: Scored) -> None:
         """Keep what a metric function scored, for when its number is logged."""
@@ -143,10 +146,12 @@ def start(
         if _current is not None:
             _current.close()
         _current = session
-    hooks = dict.fromkeys(READERS, session.hook_sklearn)
+    hooks: dict[str, Callable[[ModuleType], None]] = dict.fromkeys(READERS, session.hook_sklearn)
     hooks |= {"xgboost": session.hook_xgboost, "lightgbm": session.hook_lightgbm}
     if torch:
         hooks |= {"torch": session.hook_torch, "torchmetrics": session.hook_torchmetrics}
+    if while_mlflow_loads:
+        hooks[_AFTER_THE_CLIENT] = session.hook_mlflow
     for name, hook in hooks.items():
         register_post_import_hook(_harmless(hook), name, overwrite=False)
     if not while_mlflow_loads:

@@ -73,7 +73,7 @@ class Batch:
     rows: int
     reduction: str
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """Memory that the batch holds, in bytes."""
         tensors = (self.value, self.y_true, self.y_pred)
@@ -173,7 +173,7 @@ def read_batch(name: str, arguments: Arguments, value: Any) -> Batch:
     arguments : mapping
         What it was called with.
     value : tensor
-        What it returned.
+        What it returned, without a gradient.
     """
     reading = READERS[name](arguments)
     options = [option for option, plain in _PLAIN.items() if arguments.get(option, plain) != plain]
@@ -187,9 +187,9 @@ def read_batch(name: str, arguments: Arguments, value: Any) -> Batch:
         seen = [value.new_empty(0)] * 2
     return Batch(
         reading=reading,
-        value=value.detach().clone(),
-        y_true=seen[0].detach().clone(),
-        y_pred=seen[1].detach().clone(),
+        value=value.clone(),
+        y_true=seen[0].clone(),
+        y_pred=seen[1].clone(),
         rows=len(target) if target.ndim else 1,
         reduction=arguments.get("reduction", "mean"),
     )

@@ -85,7 +85,7 @@ def _watched(
 ) -> Callable[..., Any]:
     import torch
 
-    signature = inspect.signature(function)
+    names = tuple(inspect.signature(function).parameters)
     is_compiling = torch.compiler.is_compiling
 
     @functools.wraps(function)
@@ -97,7 +97,7 @@ def _watched(
             if value.requires_grad:
                 passes.train()
             else:
-                arguments = signature.bind(*args, **kwargs).arguments
+                arguments = dict(zip(names, args, strict=False)) | kwargs
                 passes.add(_place(), read_batch(name, arguments, value))
         except Exception as failure:  # the user's loss has been computed and is returned
             with suppress(Exception):

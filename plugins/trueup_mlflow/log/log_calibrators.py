@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from trueup.calibrators import CalibratorTable
-from trueup_mlflow.write.calibrator_items import TABLE_NAME, calibrator_items
+from trueup_mlflow.write.calibrator_items import (
+    FIGURE_NAME,
+    TABLE_NAME,
+    calibrator_items,
+    calibrator_text,
+)
+from trueup_mlflow.write.guard_figure import guard_figure
 from trueup_mlflow.write.writer import RunWriter
 
 
@@ -13,6 +19,8 @@ def log_calibrators(
     table: CalibratorTable, *, prefix: str = "", run_id: str | None = None, client: Any = None
 ) -> bool:
     """Log the table's numbers as metrics, the guard's verdicts as tags, the table as Markdown.
+
+    Where the guard judged by time, the Markdown tells what each origin said, and a figure shows it.
 
     Parameters
     ----------
@@ -45,4 +53,10 @@ def log_calibrators(
     True
     """
     writer, items = RunWriter(run_id, client), calibrator_items(table, prefix)
-    return writer.log(items) and writer.log_text(table.to_markdown(), TABLE_NAME, items.key)
+    by_time = {name: d for name, d in table.decisions().items() if d.by_time}
+    written = writer.log(items) and writer.log_text(
+        calibrator_text(table, by_time), TABLE_NAME, items.key
+    )
+    if not by_time:
+        return written
+    return written and writer.log_figure(lambda: guard_figure(by_time), FIGURE_NAME, items.key)

@@ -78,7 +78,7 @@ def log_calibrated_model(
         Name of the logged model.
     fields : sequence of str, optional
         Columns of the input that the calibrator reads; by default those of the
-        :class:`CalibratedModel`, or none.
+        :class:`CalibratedModel`, or those that the calibrator was fitted with and uses.
     registered_model_name : str, optional
         Register the model under this name.
     signature, input_example : optional
@@ -120,6 +120,7 @@ def log_calibrated_model(
     if isinstance(calibrator, CalibratedModel):
         fields = calibrator.fields if fields is None else fields
         calibrator = calibrator.calibrator_
+    fields = calibrator.fields_read_ if fields is None else fields
     with tempfile.TemporaryDirectory() as folder:
         base, stored = Path(folder, BASE_MODEL), Path(folder, CALIBRATOR)
         base.mkdir()
@@ -130,7 +131,7 @@ def log_calibrated_model(
             name=name,
             python_model=str(_CODE),
             artifacts={BASE_MODEL: str(local), CALIBRATOR: str(stored)},
-            model_config={"fields": list(fields or ())},
+            model_config={"fields": list(fields)},
             pip_requirements=_requirements(local),
             registered_model_name=registered_model_name,
             signature=signature,

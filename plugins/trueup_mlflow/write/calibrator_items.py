@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from trueup import __version__
-from trueup.calibrators import CalibratorScore, CalibratorTable
+from trueup.calibrators import CalibratorScore, CalibratorTable, GuardDecision
 from trueup_mlflow.write.items import VERSION_TAG, LogItems
 
 TABLE_NAME = "calibrators.md"
+FIGURE_NAME = "calibrators.png"
 _METRICS = (
     "log_loss",
     "log_loss_change",
@@ -43,6 +45,14 @@ def calibrator_items(table: CalibratorTable, prefix: str = "") -> LogItems:
             **{guard_tag(score.name): "kept" if score.kept else "not kept" for score in guarded},
         },
     )
+
+
+def calibrator_text(table: CalibratorTable, by_time: Mapping[str, GuardDecision]) -> str:
+    """Return the table, then the origins of each calibrator that was judged by time."""
+    parts = [table.to_markdown()]
+    for name, decision in by_time.items():
+        parts.append(f"## {name}\n\n{decision.reason}\n\n{decision.to_markdown()}")
+    return "\n".join(parts)
 
 
 def _values(score: CalibratorScore, prefix: str) -> list[tuple[str, float]]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
-from trueup_mlflow.monitor.store import records_of
 from trueup_mlflow.write.items import ROLE_TAG
 from trueup_mlflow.write.monitor_items import (
+    BATCH_TAG,
     CHECK_URI_TAG,
+    ESTIMATED,
     MODEL_TAG,
     MONITOR_ROLE,
     VERSION_OF_MODEL_TAG,
@@ -20,6 +21,17 @@ from trueup_mlflow.write.monitor_items import (
 )
 
 _MOST_RUNS = 10_000
+_SEGMENT = "segment/"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The latest estimate for ``<column>/<level>``, with its 90% interval where there is one."""
+
+    name: str
+    mse: float
+    low: float | None
+    high: float | None
 
 
 @dataclass(frozen=True)
@@ -34,6 +46,10 @@ class MonitoredVersion:
         Of its monitor run; "" before the first batch.
     records : tuple of BatchRecord
         Its batches in the order of their time.
+    segments : tuple of Segment
+        The latest estimates of levels of columns.
+    n_unreadable : int
+        Tags that should hold a batch and hold none.
     """
 
     model: str
@@ -41,6 +57,8 @@ class MonitoredVersion:
     experiment_id: str
     run_id: str
     records: tuple[BatchRecord, ...]
+    segments: tuple[Segment, ...] = ()
+    n_unreadable: int = 0
 
 
 def monitored_versions(client: MlflowClient) -> list[MonitoredVersion]:
@@ -57,17 +75,37 @@ def monitored_versions(client: MlflowClient) -> list[MonitoredVersion]:
 def _version(model: str, version: str, run: Run | None) -> MonitoredVersion:
     if run is None:
         return MonitoredVersion(model, version, "", "", ())
+    records, n_unreadable = _records(run)
     return MonitoredVersion(
-        model, version, str(run.info.experiment_id), str(run.info.run_id), tuple(_records(run))
+        model,
+        version,
+        str(run.info.experiment_id),
+        str(run.info.run_id),
+        tuple(sorted(records, key=lambda record: (record.timestamp, record.digest))),
+        tuple(_segments(run.data.metrics)),
+        n_unreadable,
     )
 
 
-def _records(run: Run) -> list[BatchRecord]:
-    """Return the batches; none of a run whose tags another version of trueup wrote."""
-    try:
-        return records_of(run)
-    except (KeyError, TypeError, json.JSONDecodeError):
-        return []
+def _records(run: Run) -> tuple[list[BatchRecord], int]:
+    """Return the batches, and how many tags should hold one and do not."""
+    found, n_unreadable = [], 0
+    for tag, value in run.data.tags.items():
+        if tag.startswith(BATCH_TAG):
+            try:
+                found.append(BatchRecord.from_json(json.loads(value)))
+            except (LookupError, TypeError, ValueError):
+                n_unreadable += 1
+    return found, n_unreadable
+
+
+def _segments(metrics: Mapping[str, float]) -> Iterator[Segment]:
+    """Yield the levels of columns that were estimated for themselves, by name."""
+    for key in sorted(metrics):
+        if key.startswith(_SEGMENT) and key.endswith(f"/{ESTIMATED}"):
+            low, high = (metrics.get(f"{key}_{end}") for end in ("low", "high"))
+            name = key.removeprefix(_SEGMENT).removesuffix(f"/{ESTIMATED}")
+            yield Segment(name, metrics[key], low, high)
 
 
 def _runs(client: MlflowClient) -> Iterator[Run]:

@@ -63,7 +63,11 @@ class RunCache:
         ended = max((run.end for run in self._runs.values()), default=0)
         yield from self._search(f"attributes.start_time >= {max(0, started - CLOCK_SKEW)}")
         yield from self._search(f"attributes.end_time >= {max(1, ended - CLOCK_SKEW)}")
-        yield from self._search("attributes.status = 'RUNNING'")
+        at_work = {run.run_id: run for run in self._search("attributes.status = 'RUNNING'")}
+        yield from at_work.values()
+        for run in self._runs.values():  # ended by a clock that is far behind the latest one
+            if run.status == "RUNNING" and run.run_id not in at_work:
+                yield StoredRun.of(self._client.get_run(run.run_id))
 
     def _search(self, query: str) -> Iterator[StoredRun]:
         token = None

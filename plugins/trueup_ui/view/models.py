@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from trueup_mlflow.monitor.report_page import Coverage
+from trueup_mlflow.monitor.coverage import Coverage
 from trueup_mlflow.write.monitor_items import BatchRecord
 from trueup_ui.read.monitors import MonitoredVersion
 from trueup_ui.view.axis import Axis, Tick
@@ -73,17 +74,29 @@ def version_row(version: MonitoredVersion, now: datetime) -> VersionRow:
     """Return what the table says of a version."""
     records = version.records
     last = records[-1] if records else None
-    realized = [record for record in records if record.realized is not None]
+    realized = [record for record in records if realized_of(record) is not None]
     return VersionRow(
         version,
         _state(last, realized[-1] if realized else None),
-        () if last is None else tuple(last.estimate["reasons"]),
+        () if last is None else reasons_of(last),
         last,
         realized[-1] if realized else None,
         Coverage.of(records),
         "" if last is None else age(now, last.timestamp),
         time_line(records),
     )
+
+
+def reasons_of(record: BatchRecord) -> tuple[str, ...]:
+    """Return the reasons of an estimate; a tag that somebody changed may hold anything."""
+    found = record.estimate.get("reasons")
+    return tuple(str(text) for text in found) if isinstance(found, list | tuple) else ()
+
+
+def realized_of(record: BatchRecord) -> float | None:
+    """Return the realized error, None where there is no finite one."""
+    value = record.realized
+    return value if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def age(now: datetime, timestamp: int) -> str:
@@ -103,7 +116,8 @@ def age(now: datetime, timestamp: int) -> str:
 
 
 def time_line(records: Sequence[BatchRecord]) -> TimeLine | None:
-    """Return the series of a version on axes from zero; None without a batch."""
+    """Return the series of a version on axes from zero; None without a finite estimate."""
+    records = [record for record in records if math.isfinite(record.number("mse"))]
     if not records:
         return None
     times = Axis.over(record.timestamp for record in records)
@@ -123,24 +137,30 @@ def _heights(records: Sequence[BatchRecord]) -> Iterator[float]:
     """Yield what the axis must hold: all but the intervals that are not to be trusted."""
     yield 1e-300  # an axis has a length although every error is zero
     for record in records:
-        yield float(record.estimate["high" if record.estimate["trusted"] else "mse"])
-        if record.realized is not None:
-            yield record.realized
+        found = (
+            record.number("high") if record.estimate["trusted"] else math.nan,
+            record.number("mse"),
+            realized_of(record),
+        )
+        yield from (value for value in found if value is not None and math.isfinite(value))
 
 
 def _point(record: BatchRecord, times: Axis, values: Axis) -> Point:
     def height(value: float) -> float:
         return round(100.0 - values.at(value), 2)
 
-    estimate, realized = record.estimate, record.realized
-    label = f"{estimate['mse']:.4g} [{estimate['low']:.4g}, {estimate['high']:.4g}]"
+    mse, realized = record.number("mse"), realized_of(record)
+    low, high = (
+        end if math.isfinite(end) else mse for end in (record.number("low"), record.number("high"))
+    )
+    label = f"{mse:.4g} [{low:.4g}, {high:.4g}]"
     return Point(
         times.at(record.timestamp),
-        height(estimate["mse"]),
-        height(estimate["low"]),
-        height(estimate["high"]),
+        height(mse),
+        height(low),
+        height(high),
         None if realized is None else height(realized),
-        bool(estimate["trusted"]),
+        bool(record.estimate["trusted"]),
         label if realized is None else f"{label}, realized {realized:.4g}",
     )
 
@@ -158,4 +178,4 @@ def _state(last: BatchRecord | None, realized: BatchRecord | None) -> State:
         return "no batch"
     if not last.estimate["trusted"]:
         return "not trusted"
-    return "missed" if realized is not None and not realized.covered else "fine"
+    return "missed" if realized is not None and realized.covered is False else "fine"

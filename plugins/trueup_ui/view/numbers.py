@@ -8,20 +8,20 @@ MISSING = "–"
 _MOST_DECIMALS = 12
 
 
-def plain(value: float | None, digits: int = 4) -> str:
-    """Return a number in so many significant digits.
+def plain(value: object, digits: int = 4) -> str:
+    """Return a number in so many significant digits; what is no finite number is missing.
 
     Examples
     --------
-    >>> plain(0.466012345), plain(None), plain(-0.0)
-    ('0.466', '–', '0')
+    >>> plain(0.466012345), plain(None), plain("much"), plain(-0.0)
+    ('0.466', '–', '–', '0')
     """
-    if value is None or not math.isfinite(value):
+    if not isinstance(value, int | float) or not math.isfinite(value):
         return MISSING
     return f"{value + 0.0:.{digits}g}".replace("-", "−")
 
 
-def signed(value: float | None, digits: int = 3) -> str:
+def signed(value: object, digits: int = 3) -> str:
     """Return a number with its sign.
 
     Examples

@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from trueup_ui.view import numbers
+from trueup_ui.view.models import reasons_of
 
 HOME = Path(__file__).parents[1]
 STATIC = HOME / "static"
@@ -30,6 +31,7 @@ def environment() -> Environment:
     found.filters |= {
         "plain": numbers.plain,
         "short": numbers.short,
+        "reasons": reasons_of,
         "signed": numbers.signed,
         "percent": numbers.percent,
         "json": json_text,

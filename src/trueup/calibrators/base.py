@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -29,6 +30,8 @@ from trueup.calibrators.probabilities import (
     check_weight,
 )
 from trueup.errors import InvalidInputError, NotFittedError, UndefinedMetricError
+from trueup.read.missing import refuse_missing
+from trueup.read.order import require_one_order
 
 FieldArrays = dict[str, NDArray[Any]]
 
@@ -191,6 +194,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         return calibrator
 
     def _checked_rows(self, X: Any, y: Any, fields: Columns | None, sample_weight: Any) -> Rows:
+        others = fields if isinstance(fields, Mapping) else {}
+        require_one_order({"X": X, "y": y, "sample_weight": sample_weight, **others})
         y = self._encode_labels(X, y)
         p = check_probabilities(X)
         weight = check_weight(sample_weight, len(y))
@@ -205,6 +210,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
                 f"y must be given, because {type(self).__name__} requires y to be passed, but the "
                 "target y is None. Pass the labels."
             )
+        if hasattr(y, "__array__") and type(y) is not np.ndarray:
+            refuse_missing(y, np.asarray(y), "y")
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)

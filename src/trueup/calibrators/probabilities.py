@@ -11,11 +11,10 @@ from sklearn.utils import check_array
 
 from trueup.errors import InvalidInputError
 from trueup.losses import EPS
+from trueup.read.predictions import ROW_SUM_TOLERANCE
 
 FloatArray = NDArray[np.float64]
 Columns = Mapping[str, Any]
-
-_SUM_TOLERANCE = 1e-4
 
 
 def check_probabilities(X: Any) -> FloatArray:
@@ -61,7 +60,7 @@ def _check_finite(table: FloatArray) -> None:
 
 
 def _check_row_sums(table: FloatArray) -> None:
-    off = np.abs(table.sum(axis=1) - 1.0) > _SUM_TOLERANCE
+    off = np.abs(table.sum(axis=1) - 1.0) > ROW_SUM_TOLERANCE
     if off.any():
         row = int(np.flatnonzero(off)[0])
         raise InvalidInputError(

@@ -19,6 +19,7 @@ from trueup.read.inputs import read_rows
 from trueup.read.order import by_position
 from trueup.read.rows import Rows
 
+_LEAST_RESAMPLES = 100
 _LEAST_FREEDOM = 0.1
 """Of a single row that has nearly all the weight: it says next to nothing, but not nothing."""
 
@@ -254,4 +255,7 @@ def _check_options(confidence_level: float, n_resamples: int) -> None:
         raise InvalidInputError(
             f"confidence_level must be in (0, 1); got {confidence_level!r}. 0.95 is usual."
         )
-    whole_number("n_resamples", n_resamples, 100, "1000 is usual.")
+    if whole_number("n_resamples", n_resamples, 0, "1000 is usual.") < _LEAST_RESAMPLES:
+        raise InvalidInputError(
+            f"n_resamples must be at least {_LEAST_RESAMPLES}; got {n_resamples}. 1000 is usual."
+        )

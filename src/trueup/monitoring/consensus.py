@@ -34,6 +34,7 @@ from trueup.monitoring.storage import (
     write,
 )
 from trueup.monitoring.support import SUPPORT_ROWS, SupportCheck
+from trueup.read.order import require_one_order
 
 ReferenceKind = Literal["held-out", "train"]
 
@@ -122,6 +123,7 @@ class ConsensusEstimator:
         InvalidInputError
             If shapes differ, values are not finite, or there are fewer than 30 rows.
         """
+        require_one_order({"X": X, "y_pred": y_pred, "y_true": y_true})
         x = self._encoder.fit(X).transform(X)
         y_pred = finite_vector("y_pred", y_pred, len(x))
         y_true = finite_vector("y_true", y_true, len(x))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
+from trueup.read.missing import refuse_missing
 
 FloatArray = NDArray[np.float64]
 
@@ -26,6 +27,8 @@ def finite_vector(name: str, values: Any, n: int | None = None) -> FloatArray:
     InvalidInputError
         If they are not a vector of numbers of that length, or one is NaN, infinite or beyond 1e60.
     """
+    if type(values) is not np.ndarray:
+        refuse_missing(values, np.asarray(values), name)
     try:
         vector = np.asarray(values, dtype=np.float64)
     except (OverflowError, TypeError, ValueError):

@@ -29,6 +29,7 @@ from trueup.monitoring.storage import (
     write,
 )
 from trueup.monitoring.support import SUPPORT_ROWS, SupportCheck
+from trueup.read.order import require_one_order
 
 DEFAULT_BATCH = 1_000
 
@@ -158,6 +159,7 @@ class OneStepCheckModel:
         InvalidInputError
             If shapes differ or a prediction or label is not finite.
         """
+        require_one_order({"X": X, "y_pred": y_pred, "y_true": y_true})
         x = self._encoder.fit(X).transform(X)
         y_pred = finite_vector("y_pred", y_pred, len(x))
         y_true = finite_vector("y_true", y_true, len(x))

@@ -5,6 +5,7 @@ Needs the extra ``[files]``.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import glob
@@ -25,6 +26,13 @@ Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 PARQUET, CSV = (".parquet", ".pq"), (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 _BATCH_ROWS = 1 << 20
+_CELL_BYTES = 8
+_GROWTH = 16  # of an honest file: repeated values take little room in parquet
+
+LIMIT_VARIABLE = "TRUEUP_MAX_TABLE_BYTES"
+"""Environment variable: bytes up to which any file is read as a whole."""
+
+_DEFAULT_LIMIT = 512 * 2**20
 
 
 @dataclass(frozen=True)
@@ -146,10 +154,40 @@ def read_whole(
 
     with _open_parquet(file) as reader:
         require_columns(roles, reader.schema_arrow.names, file)
+        _require_room(file, reader.metadata.num_rows * len(roles))
         try:
             return reader.read(columns=list(roles)), None
         except (ArrowException, OSError) as error:
             raise unreadable(file, str(error)) from error
+
+
+def size_when_read(file: Path, n_columns: int) -> int:
+    """Return about how many bytes columns of a file take: a small parquet file can hold many."""
+    if not file.name.endswith(PARQUET):
+        return file.stat().st_size
+    require_pyarrow()
+    with _open_parquet(file) as reader:
+        return max(file.stat().st_size, int(reader.metadata.num_rows) * n_columns * _CELL_BYTES)
+
+
+def _require_room(file: Path, n_cells: int) -> None:
+    """Refuse a file that is far larger in memory than on the disk, unless the user allows it."""
+    allowed = max(_read_limit(), _GROWTH * file.stat().st_size)
+    if n_cells * _CELL_BYTES > allowed:
+        raise InvalidInputError(
+            f"files must fit in memory; got {file.name}, whose {n_cells:,} cells take "
+            f"{n_cells * _CELL_BYTES:,} bytes, more than {allowed:,}. Set {LIMIT_VARIABLE} to a "
+            "larger number of bytes if the machine has several times that, or split the file."
+        )
+
+
+def _read_limit() -> int:
+    text = os.environ.get(LIMIT_VARIABLE, str(_DEFAULT_LIMIT))
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidInputError(
+            f"{LIMIT_VARIABLE} must be a number of bytes; got {text!r}. Write it without a unit."
+        )
+    return int(text)
 
 
 def say_recognised(files: Sequence[CsvFile]) -> None:

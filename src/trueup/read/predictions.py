@@ -12,7 +12,7 @@ from trueup.losses import EPS, FloatArray, Loss
 from trueup.read.columns import as_array, column, floats, refuse_rows
 from trueup.read.notices import SATURATING_LOGIT, Notices
 
-_ROW_SUM_TOLERANCE = 1e-5  # float32 softmax outputs are off by about 1e-7 for each class
+ROW_SUM_TOLERANCE = 1e-5  # float32 softmax outputs are off by about 1e-7 for each class
 
 
 def read_probabilities(y_proba: Any) -> FloatArray:
@@ -83,7 +83,7 @@ def _check_row_sums(probability: FloatArray, name: str) -> FloatArray:
     _refuse_outside_unit(probability, name, "logits")
     total = probability.sum(axis=1)
     refuse_rows(
-        np.abs(total - 1.0) > _ROW_SUM_TOLERANCE,
+        np.abs(total - 1.0) > ROW_SUM_TOLERANCE,
         total,
         f"{name} must sum to 1 in each row",
         "Normalise the rows, or pass logits as y_logit.",

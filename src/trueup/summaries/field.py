@@ -18,7 +18,7 @@ from trueup.fields.sums import TABLE_COLUMNS, LevelSums
 from trueup.losses import FloatArray
 from trueup.read.columns import column, read_weight
 from trueup.read.labels import read_binary_labels
-from trueup.read.order import require_one_order
+from trueup.read.order import by_position
 from trueup.read.predictions import read_probabilities
 from trueup.summaries.exactness import require_total_weight
 from trueup.summaries.storage import corrupt
@@ -78,8 +78,8 @@ class FieldSummary:
             present = np.flatnonzero(sums[:, 0])
             self.merge(FieldSummary(self.name, map(str, present.tolist()), sums[present]))
             return
-        columns = {"y_true": y_true, "y_proba": y_proba, "field": field}
-        require_one_order({**columns, "sample_weight": sample_weight})
+        columns = {"y_true": y_true, "y_proba": y_proba, "sample_weight": sample_weight}
+        y_true, y_proba, sample_weight = by_position(columns, others={"field": field}).values()
         label = read_binary_labels(y_true)
         if len(label) == 0:
             return

@@ -31,7 +31,7 @@ from trueup import evaluate_files
 from trueup.errors import InvalidInputError, TrueupError, TrueupWarning
 from trueup.read.csv_files import Dialect
 from trueup.read.tables import read_columns, read_file
-from trueup.summaries import from_bytes, summary_of
+from trueup.summaries import FieldSummary, from_bytes, summary_of
 from trueup_cli import main as _main  # noqa: F401 - the command exists
 from trueup_cli.app import app
 from trueup_mlflow.log.prediction_table import Place, read_call, write_call
@@ -352,7 +352,24 @@ def by_bias_interval(given):
     return trueup.evaluate(**given)
 
 
-ARRAY_READERS = [by_evaluate, by_summary, by_stored_call, by_bias_interval]
+def by_fields(given):
+    """Return the evaluation, after the readers of fields have measured the same columns."""
+    y_true, y_pred = given["y_true"], given["y_pred"]
+    site = np.arange(N) % 5
+    if y_pred is not None and "labels" not in given:
+        weight = given.get("sample_weight")
+        error = trueup.field_calibration_error(y_true, y_pred, site, sample_weight=weight)
+        assert error == pytest.approx(FIELD_ERROR, abs=1e-12)
+        measured = trueup.field_calibration(y_true, y_pred, site, sample_weight=weight)
+        assert measured.ece == pytest.approx(FIELD_ERROR, abs=1e-12)
+        summary = FieldSummary("site")
+        summary.update(y_true, y_pred, site, sample_weight=weight)
+        assert summary.compute().ece == pytest.approx(FIELD_ERROR, abs=1e-12)
+    return trueup.evaluate(**given)
+
+
+FIELD_ERROR = trueup.field_calibration_error(Y, P, np.arange(N) % 5)
+ARRAY_READERS = [by_evaluate, by_summary, by_stored_call, by_bias_interval, by_fields]
 
 
 @pytest.mark.parametrize("read", ARRAY_READERS, ids=lambda read: read.__name__)
@@ -360,14 +377,15 @@ ARRAY_READERS = [by_evaluate, by_summary, by_stored_call, by_bias_interval]
 def test_arrays_mean_the_same_in_every_container(case, read):
     given = arguments_of(case)
     weight = given.get("sample_weight")
+    message, warns = (m and m.replace("y_pred", "y_pr(ed|oba)") for m in (case.message, case.warns))
     if case.message is not None:
         if read is by_bias_interval and "row_id" in case.given:
             pytest.skip("it takes no ids")
-        with pytest.raises(InvalidInputError, match=case.message) as error:
+        with pytest.raises(InvalidInputError, match=message) as error:
             read(given)
         assert len(str(error.value)) < 600
         return
-    expects = nullcontext() if case.warns is None else pytest.warns(TrueupWarning, match=case.warns)
+    expects = nullcontext() if warns is None else pytest.warns(TrueupWarning, match=warns)
     with expects:
         got = read(given)
     assert_same(got, REFERENCE[case.ids, weight is not None])
@@ -710,3 +728,57 @@ def test_text_stays_text_in_the_tables_that_monitoring_joins(ids, tmp_path):
         for name in ("a.csv", "a.parquet")
     )
     assert of_csv == of_parquet == list(IDS[ids])
+
+
+FIELDS = {
+    "numpy": lambda v: np.array(v, dtype=object),
+    "list": list,
+    "pandas": pd.Series,
+    "pandas string": lambda v: pd.Series(v, dtype="string"),
+    "pandas category": lambda v: pd.Series(v).astype("category"),
+    "polars": pl.Series,
+    "polars category": lambda v: pl.Series(v, dtype=pl.Categorical),
+    "pyarrow": pa.array,
+    "pyarrow dictionary": lambda v: pa.array(v).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("container", FIELDS)
+def test_levels_mean_the_same_in_every_container(container):
+    levels = [None if i % 7 == 0 else f"site {i % 4}" for i in range(N)]
+    expected = trueup.evaluate(Y, P, fields={"site": np.array(levels, dtype=object)}).fields
+    got = trueup.evaluate(Y, P, fields={"site": FIELDS[container](levels)}).fields
+    assert got["site"].ece == pytest.approx(expected["site"].ece, abs=1e-12)
+    assert sorted(got["site"].cells.level) == sorted(expected["site"].cells.level)
+
+
+@pytest.mark.parametrize("frame_of", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_a_frame_is_a_mapping_of_fields(frame_of):
+    fields = {"a": np.arange(N) % 3, "b": np.arange(N) % 4}
+    assert trueup.evaluate(Y, P, fields=frame_of(fields)) == trueup.evaluate(Y, P, fields=fields)
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_levels_mean_the_same_in_every_file(form, tmp_path):
+    levels = {
+        "text": [None if i % 7 == 0 else f"site {i % 4}" for i in range(N)],
+        "padded": [f"{i % 4:03d}" for i in range(N)],
+        "whole": pd.array([None if i % 7 == 0 else i % 4 for i in range(N)], dtype="Int64"),
+        "floats": [float("nan") if i % 7 == 0 else float(i % 4) for i in range(N)],
+    }
+    path = str(tmp_path / f"a.{form}")
+    rows = frame(**levels)
+    rows.to_parquet(path) if form == "parquet" else rows.to_csv(path, index=False)
+    whole = {
+        n: v if n != "whole" else v.to_numpy(dtype=object, na_value=None) for n, v in levels.items()
+    }
+    expected = trueup.evaluate(Y, P, fields=whole).fields
+    columns = read_columns([path], {"y": "label", "p": "number", **dict.fromkeys(levels, "level")})
+    of_columns = trueup.evaluate(
+        columns["y"], columns["p"], fields={name: columns[name] for name in levels}
+    ).fields
+    of_batches = evaluate_files(path, y_true="y", y_proba="p", fields=list(levels)).fields
+    for name in levels:
+        assert of_columns[name].ece == pytest.approx(expected[name].ece, abs=1e-12)
+        assert of_batches[name].ece == pytest.approx(expected[name].ece, abs=1e-12)
+        assert set(of_columns[name].cells.level) == set(expected[name].cells.level)

@@ -1,0 +1,99 @@
+"""A password in the address of a store reaches no tag, parameter, artifact, warning or output."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from mlflow import MlflowClient
+from tests.trueup_mlflow.conftest import EXPERIMENT
+
+from trueup.errors import TrueupWarning
+from trueup_cli.app import app
+from trueup_mlflow import log_evaluation, log_predictions
+
+SECRET = "Ter2"
+QUOTED, TYPED = f"hun%2F{SECRET}", f"hun/{SECRET}"
+Y, P = np.tile([0, 1], 60), np.linspace(0.05, 0.95, 120)
+
+
+@pytest.fixture
+def secured(server, monkeypatch):
+    """The address of the server with a user and a password, which it doesn't ask for."""
+    uri = server.uri.replace("http://", f"http://me:{QUOTED}@")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    return server
+
+
+def everything_of(run_id: str, folder: Path) -> str:
+    client = MlflowClient()
+    run = client.get_run(run_id)
+    found = [run.data.tags, run.data.params, run.inputs.to_dictionary()]
+    local = Path(client.download_artifacts(run_id, "", str(folder)))
+    found += [path.read_bytes() for path in local.rglob("*") if path.is_file()]
+    return repr(found)
+
+
+def test_nothing_that_a_run_gains_holds_the_password(secured, tmp_path):
+    data = mlflow.data.from_numpy(P, name="validation")
+    with warnings.catch_warnings(record=True) as caught, mlflow.start_run() as run:
+        warnings.simplefilter("always", TrueupWarning)
+        log_evaluation(Y, P, fields={"site": Y}, figures=True, dataset=data)
+        log_predictions(Y, P, name="v")
+        log_evaluation(np.ones(20), np.full(20, 0.5), prefix="undefined_")
+        secured.fault = lambda path, _: 500 if path.endswith("log-batch") else None
+        log_evaluation(Y, P, prefix="refused_")
+        secured.fault = lambda _path, _body: None
+    assert len(caught) >= 2
+    assert SECRET not in everything_of(run.info.run_id, tmp_path)
+    assert SECRET not in repr([str(one.message) for one in caught])
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"http://me:{TYPED}@127.0.0.1:9/",
+        f"http://127.0.0.1:9/?token={SECRET}&a=1",
+        f"http://{SECRET}@127.0.0.1:9",
+        f"nosuch://me:{TYPED}@host/db",
+    ],
+)
+def test_a_tracking_store_that_gives_no_answer_is_named_without_the_password(address, monkeypatch):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    result = CliRunner().invoke(app, ["monitor", "status", "--tracking-uri", address])
+    mlflow.set_tracking_uri(None)
+    assert result.exit_code != 0
+    assert SECRET not in result.output
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"postgresql+psycopg://me:{TYPED}@127.0.0.1:9/db",
+        f"postgresql+psycopg://127.0.0.1:9/db?user=me&password={SECRET}",
+        f"nosuch://me:{TYPED}@host/db",
+    ],
+)
+def test_a_study_storage_that_gives_no_answer_is_named_without_the_password(address):
+    tuned = CliRunner().invoke(app, ["tune", "report", "--storage", address, "--study-name", "s"])
+    assert tuned.exit_code == 2
+    assert SECRET not in tuned.output
+
+
+def test_the_command_prints_no_password(secured, tmp_path):
+    rows = pd.DataFrame({"y": Y, "p": P})
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    start = "from trueup_cli import main; main()"
+    command = [sys.executable, "-c", start, "evaluate", str(tmp_path / "rows.csv")]
+    command += ["--target", "y", "--proba", "p", "--experiment", EXPERIMENT]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert SECRET not in run.stdout + run.stderr
+    assert run.returncode == 0, run.stderr
