@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 import pytest
 from tests.postgresql import postgresql_url as postgresql_url  # one server for all tests
+
+
+def pytest_configure():
+    """Hear SIGINT, which a script in the background, nohup and many CI systems have ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
