@@ -52,8 +52,8 @@ def text(rows: pd.DataFrame, seconds: float) -> str:
     chosen = rows.groupby("case", sort=False)["chosen_on"].first()
     groups = {
         "all": by_case,
-        "constants chosen on": by_case[chosen],
-        "not looked at for them": by_case[~chosen],
+        "mainly chosen on": by_case[chosen],
+        "others": by_case[~chosen],
     }
     several = rows[rows["auc"] > 0.95]
     lines = [
@@ -66,9 +66,11 @@ def text(rows: pd.DataFrame, seconds: float) -> str:
         "estimator); constant is the error of the reference. Coverage is that of 90% intervals: of "
         "the consensus alone (own), of the interval before any label, which the periods of the "
         "reference set, and of the learned one from five realized batches on. Width is high over "
-        "low of the latter. Errors are mean absolute ones over all batches, the first included.",
+        "low of the latter. Errors are mean absolute ones over all batches, the first included. "
+        "The constants of the rule were chosen mainly on the streams marked C, with those of the "
+        "others in sight but for New York and Chicago, which were run with the final rule only.",
         "",
-        "| | aim | all | constants chosen on | not looked at for them |",
+        "| | aim | all | mainly chosen on | others |",
         "|---|---|---|---|---|",
         *_targets(groups),
         "",
@@ -86,8 +88,8 @@ def text(rows: pd.DataFrame, seconds: float) -> str:
         "",
         "## Streams",
         "",
-        "C: constants of the rule were chosen on it. L: the reference lies after the training "
-        "rows; else it is drawn among them.",
+        "C: constants of the rule were chosen mainly on it. L: the reference lies after the "
+        "training rows; else it is drawn among them.",
         "",
         "| stream | | source | batches | own | before labels | from five | width "
         "| own / constant | learned / constant | learned / DLE |",

@@ -79,6 +79,7 @@ def init(model_uri: str, reference: str, all_missing: bool, **options: Any) -> N
     help="Calendar period of a batch with --time-column.",
 )
 @click.option("--chunk-rows", type=click.IntRange(1), default=None, help="A batch each N rows.")
+@click.option("--segment", default=None, help="Column: an estimate for each level of 30 rows too.")
 @click.option("--json", "as_json", is_flag=True, help="Print each estimate as a line of JSON.")
 @monitored
 def run(model_uri: str, batch: str, as_json: bool, **how: Any) -> None:
@@ -106,12 +107,17 @@ def _estimates(
     time_format: str | None,
     period: Any,
     chunk_rows: int | None,
+    segment: str | None,
 ) -> list[tuple[str, Any]]:
     from trueup_mlflow import monitor as monitoring
     from trueup_mlflow.monitor.batches import estimate_chunks, estimate_periods
 
     if time_column is not None and (chunk_rows is not None or at is not None):
         raise BadInput("--time-column goes with neither --chunk-rows nor --at. Give one of them.")
+    if segment is not None and (time_column is not None or chunk_rows is not None):
+        raise BadInput("--segment is of one batch: it goes with neither --time-column nor chunks.")
+    if segment is not None:
+        return monitoring.estimate_segments(model_uri, batch, segment=segment, at=at)
     if time_column is not None:
         return estimate_periods(
             model_uri, batch, time_column=time_column, period=period, time_format=time_format

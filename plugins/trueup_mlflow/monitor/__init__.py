@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trueup_mlflow.monitor.operations import records as records
     from trueup_mlflow.monitor.operations import report as report
     from trueup_mlflow.monitor.realizing import realize as realize
+    from trueup_mlflow.monitor.segments import estimate_segments as estimate_segments
     from trueup_mlflow.monitor.session import Session as Session
     from trueup_mlflow.monitor.watching import watch as watch
 
@@ -28,6 +29,7 @@ _HOME = {
     "estimate": "operations",
     "estimate_chunks": "batches",
     "estimate_periods": "batches",
+    "estimate_segments": "segments",
     "init": "operations",
     "init_missing": "batches",
     "realize": "realizing",

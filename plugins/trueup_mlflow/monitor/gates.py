@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
@@ -127,18 +127,31 @@ def status(
     oldest = None if stale_after is None else datetime.now(UTC) - duration(stale_after)
     asked = [_asked(uri, client) for uri in model_uris]
     runs = [run for run in _monitor_runs() if not asked or _is_asked(run, asked)]
-    aliases = {name: aliases_of(name, client) for name in {_model(run) for run in runs}}
-    newest = {name: max(_number(run) for run in runs if _model(run) == name) for name in aliases}
+    registered = {name: _registered(name, client) for name in {_model(run) for run in runs}}
+    newest = {name: max(_number(run) for run in runs if _model(run) == name) for name in registered}
     gates = []
     for run in sorted(runs, key=lambda run: (_model(run), _number(run))):
         name, version = _model(run), run.data.tags[VERSION_OF_MODEL_TAG]
-        own = tuple(alias for alias, of in aliases[name].items() if of == version)
-        counts = bool(asked or own) or (not aliases[name] and newest[name] == _number(run))
+        own = tuple(alias for alias, of in registered[name].aliases.items() if of == version)
+        is_newest = not registered[name].aliases and newest[name] == _number(run)
         records = records_of(run)
-        threshold = _threshold(name, version, records[-1], fail_above, client)
+        threshold = registered[name].thresholds.get(version)
+        if fail_above is not None:
+            threshold = threshold_of(fail_above, records[-1].raw.get("reference"))
         code, note = judged(records, threshold, oldest)
-        state = state_of(records, threshold)
-        gates.append(Gate(name, version, own, records[-1], code, note, threshold, counts, state))
+        gates.append(
+            Gate(
+                model=name,
+                version=version,
+                aliases=own,
+                batch=records[-1],
+                code=code,
+                note=note,
+                fail_above=threshold,
+                counts=bool(asked or own) or is_newest,
+                state=state_of(records, threshold),
+            )
+        )
     return gates
 
 
@@ -239,34 +252,31 @@ def _is_asked(run: Run, asked: Sequence[tuple[str, str | None]]) -> bool:
     return any(name == _model(run) and of in (None, version) for name, of in asked)
 
 
-def aliases_of(name: str, client: MlflowClient) -> dict[str, str]:
-    """Return the version of each alias of a registered model."""
+@dataclass(frozen=True)
+class Registered:
+    """What the registry holds of a model: the version of each alias, thresholds of versions."""
+
+    aliases: dict[str, str]
+    thresholds: dict[str, float]
+
+
+def _registered(name: str, client: MlflowClient) -> Registered:
     try:
-        found = client.get_registered_model(name).aliases
+        aliases = client.get_registered_model(name).aliases
+        versions = client.search_model_versions(f"name='{name}'")
     except MlflowException:  # the model was deleted, its monitor runs were not
-        return {}
-    return {str(alias): str(version) for alias, version in found.items()}
+        return Registered({}, {})
+    thresholds = {
+        str(version.version): value
+        for version in versions
+        if (value := kept_threshold(version.tags)) is not None
+    }
+    return Registered({str(alias): str(of) for alias, of in aliases.items()}, thresholds)
 
 
-def _threshold(
-    name: str,
-    version: str,
-    newest: BatchRecord,
-    fail_above: float | str | None,
-    client: MlflowClient,
-) -> float | None:
-    if fail_above is not None:
-        return threshold_of(fail_above, newest.raw.get("reference"))
-    return kept_threshold(name, version, client)
-
-
-def kept_threshold(name: str, version: str, client: MlflowClient) -> float | None:
-    """Return the threshold that ``init`` was given for a version, if it was given one."""
-    try:
-        kept = client.get_model_version(name, version).tags.get(FAIL_ABOVE_TAG)
-    except MlflowException:
-        return None
-    return None if kept is None else threshold_of(kept, None)
+def kept_threshold(tags: Mapping[str, str]) -> float | None:
+    """Return the threshold that ``init`` was given for a version with these tags, if any."""
+    return threshold_of(tags.get(FAIL_ABOVE_TAG), None)
 
 
 def _model(run: Run) -> str:

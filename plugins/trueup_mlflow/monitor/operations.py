@@ -24,7 +24,7 @@ from trueup_mlflow.monitor.check_registry import (
     train_check,
 )
 from trueup_mlflow.monitor.compare_versions import ModelComparison, decide
-from trueup_mlflow.monitor.gates import aliases_of, kept_threshold, threshold_of
+from trueup_mlflow.monitor.gates import kept_threshold, threshold_of
 from trueup_mlflow.monitor.predictions import LoadedModel
 from trueup_mlflow.monitor.registered_model import resolve
 from trueup_mlflow.monitor.report_figure import draw_series
@@ -212,10 +212,10 @@ def report(model_uri: str, path: str | Path, *, thresholds: Sequence[float] = ()
             f"model_uri must be a version with a batch; got {version.uri!r}. Make one with: "
             f"trueup monitor run {version.uri} --batch FILE."
         )
-    kept = kept_threshold(version.name, version.version, client)
+    kept = kept_threshold(version.tags)
     shown = sorted({*thresholds, *([] if kept is None else [kept])})
     figure = draw_series(batches, shown)
-    aliases = [a for a, of in aliases_of(version.name, client).items() if of == version.version]
+    aliases = client.get_model_version(version.name, version.version).aliases
     state = state_of(batches, min(shown, default=None))
     page = replace_file(path, render_report(version.uri, batches, figure, state, aliases))
     run_id = store.run_id

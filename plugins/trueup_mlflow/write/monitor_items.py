@@ -176,6 +176,16 @@ def estimate_metrics(estimate: MSEEstimate, one_step: float, unlearned: float) -
     return {key: value for key, value in values.items() if math.isfinite(value)}
 
 
+def segment_metrics(segment: str, estimate: MSEEstimate) -> dict[str, float]:
+    """Return the metrics of a level of a column, ``segment`` being ``<column>/<level>``."""
+    values = {
+        f"segment/{segment}/{ESTIMATED}": estimate.mse,
+        f"segment/{segment}/{ESTIMATED}_low": estimate.low,
+        f"segment/{segment}/{ESTIMATED}_high": estimate.high,
+    }
+    return {key: value for key, value in values.items() if math.isfinite(value)}
+
+
 def realized_metrics(estimated: float, realized: float) -> dict[str, float]:
     """Return the realized error and how far the estimate was from it."""
     return {REALIZED: realized, ESTIMATION_ERROR: estimated - realized}

@@ -83,6 +83,11 @@ class MSEEstimate(Presented):
         members = [Line(name, value) for name, value in self.members.items()]
         return [Line("estimate", self.mse, self.low, self.high), *members]
 
+    def scaled(self, factor: float) -> MSEEstimate:
+        """Return the estimate and its interval times a factor."""
+        low, high = self.low * factor, self.high * factor
+        return replace(self, mse=self.mse * factor, low=low, high=high)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, ready for JSON; what is not finite is None."""
         return {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import mlflow
 import numpy as np
 import pandas as pd
@@ -172,3 +174,36 @@ def test_a_claimed_estimate_survives_a_crash_before_it_was_logged(session, monke
     assert done.logged
     assert isinstance(done.raw["mse"], float)
     assert isinstance(pd.Timestamp(done.time), pd.Timestamp)
+
+
+def test_status_of_a_named_version_by_threshold_age_and_as_json(session):
+    session.record(draw(60, start=7_000).drop(columns="y"), at="2030-01-31")
+
+    def status(*options):
+        return CliRunner().invoke(command, ["status", "models:/demand@champion", *options])
+
+    (line,) = status("--json").output.splitlines()
+    gate = json.loads(line)
+    assert (gate["model"], gate["aliases"], gate["counts"]) == ("demand", ["champion"], True)
+    assert gate["time"] >= "2030-01-31"
+    assert status("--fail-above", "100x").exit_code == 0
+    above = status("--fail-above", "0.001x")
+    assert above.exit_code == 1
+    assert "ABOVE" in above.output
+    MlflowClient().set_model_version_tag("demand", "1", "trueup.fail_above", "0.0001")
+    assert status().exit_code == 1
+    MlflowClient().delete_model_version_tag("demand", "1", "trueup.fail_above")
+    assert CliRunner().invoke(command, ["status", "models:/none@x"]).exit_code == 2
+
+
+def test_levels_of_a_column_have_estimates_of_their_own(session, tmp_path):
+    rows = draw(100, start=8_000).drop(columns="y").assign(region=["north"] * 60 + ["s$"] * 40)
+    rows.iloc[:60, 0] += 9.0
+    rows.to_parquet(tmp_path / "rows.parquet")
+    arguments = ["run", URI, "--batch", str(tmp_path / "rows.parquet"), "--at", "2030-02-28"]
+    ran = CliRunner().invoke(command, [*arguments, "--segment", "region"])
+    assert [line.split()[0] for line in ran.output.splitlines()][1:] == ["north", "s$"]
+    run = MonitorStore(version(), MlflowClient()).run()
+    assert run.data.metrics["segment/region/s_/estimated_mse"] > 0.0
+    refused = CliRunner().invoke(command, [*arguments, "--segment", "none"])
+    assert "--segment must be a column of the batch; got 'none'" in refused.output
