@@ -170,8 +170,10 @@ def report() -> Iterator[str]:
     yield (
         f"`python benchmarks/ui.py` on {platform.machine()}, Python {platform.python_version()}, "
         f"SQLite, {len(KEYS)} metrics a run, {SEEDS} seeds a pipeline, on a machine of two cores "
-        "that others kept busy: wall time from the request to the last byte, and the CPU time of "
-        f"server and client together. Median of {REPEATS} (least to most) where repeated.\n"
+        "that others kept busy. Wall time from the request to the last byte counts their turns "
+        "too; CPU time is that of server and client together, about what an idle machine would "
+        "take. "
+        f"Median of {REPEATS} (least to most) where repeated.\n"
     )
     yield "| what | wall, s | CPU, s |\n|---|--:|--:|"
     with tempfile.TemporaryDirectory() as name:

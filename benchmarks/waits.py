@@ -2,8 +2,9 @@
 
 ``python benchmarks/waits.py`` writes the section "What users wait for" of RESULTS.md;
 ``--before FOLDER`` measures another checkout in the same run, in turn with this one. Each time is
-processor time of a process of its own, the smallest of five runs after one that is not counted, and
-of three processes; the first call and the command have no run before them.
+processor time of a process of its own, the smallest of up to five runs after one that is not
+counted; the first call and the command have no run before them. ``--only WORK`` measures some rows
+and keeps the others as they are.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve()
 SECTION = "## What users wait for"
-RUNS, PROCESSES = 5, 3
+RUNS, ENOUGH_SECONDS = 5, 3.0
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS")
 
 
@@ -55,7 +56,7 @@ WAITS = [
     Wait("first call on 1,100,000 rows, nothing cached", "500", "first", "scikit-learn", "sklearn"),
     Wait("`evaluate`, 1,000 rows", ".12", "small", "scikit-learn `log_loss`", "sklearn_small"),
 ]
-SLOW = {"before": {"cost_1000"}}  # half a minute: its row of 100 resamples tells
+TOO_SLOW_BEFORE = {"cost_1000"}  # half a minute: its row of 100 resamples tells
 
 
 def rows(n: int, n_levels: int = 1_000) -> dict[str, object]:
@@ -189,8 +190,12 @@ def measure(work: str) -> float:
     if work in ONCE:
         return milliseconds(run, 1)
     repetitions = 200 if work in OFTEN else 1
-    milliseconds(run, 1)
-    return min(milliseconds(run, repetitions) for _ in range(RUNS))
+    found, start = [milliseconds(run, 1)], time.process_time()
+    for _ in range(RUNS):
+        found.append(milliseconds(run, repetitions))
+        if time.process_time() - start > ENOUGH_SECONDS:
+            break
+    return min(found[1:])
 
 
 def milliseconds(run: Callable[[], object], repetitions: int) -> float:
@@ -215,29 +220,31 @@ def in_process(work: str, checkout: Path, environment: dict[str, str]) -> float:
     return float(run.stdout.splitlines()[-1])
 
 
-def table(before: Path | None) -> str:
-    checkouts = {"now": HERE.parents[1]} | ({"before": before} if before else {})
+def row(wait: Wait, before: Path | None, environment: dict[str, str]) -> str:
+    """Measure a row of the table, this checkout in turn with the other and with the peer."""
+    here = HERE.parents[1]
+    works = [("now", wait.work, here), ("peer", wait.peer_work, here)]
+    if before and wait.work not in TOO_SLOW_BEFORE:
+        works.append(("before", wait.work, before))
+    took = {
+        name: f"{in_process(work, checkout, environment):.3g}"
+        for name, work, checkout in works
+        if work
+    }
+    peer = f"{wait.peer} {took['peer']}" if wait.peer_work else "–"
+    return f"| {wait.title} | {took.get('before', '–')} | {took['now']} | {wait.goal} | {peer} |"
+
+
+def table(before: Path | None, only: list[str], kept: str) -> str:
     lines = ["| what | before, ms | now, ms | goal, ms | peer, ms |", "|---|---|---|---|---|"]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "small.csv"
         file.write_text("click,p\n" + "0,0.2\n1,0.6\n0,0.3\n" * 200)
         environment = {"SMALL_CSV": str(file), **dict.fromkeys(ONE_THREAD, "1")}
         for wait in WAITS:
-            found: dict[str, float] = {}
-            for _ in range(PROCESSES):
-                for name, checkout in checkouts.items():
-                    if wait.work not in SLOW.get(name, ()):
-                        took = in_process(wait.work, checkout, environment)
-                        found[name] = min(took, found.get(name, took))
-                if wait.peer_work:
-                    took = in_process(wait.peer_work, HERE.parents[1], environment)
-                    found["peer"] = min(took, found.get("peer", took))
-            cells = {name: f"{took:.3g}" for name, took in found.items()}
-            peer = f"{wait.peer} {cells['peer']}" if wait.peer_work else "–"
-            lines.append(
-                f"| {wait.title} | {cells.get('before', '–')} | {cells['now']} | {wait.goal} "
-                f"| {peer} |"
-            )
+            old = [line for line in kept.splitlines() if line.startswith(f"| {wait.title} |")]
+            is_asked = not only or wait.work in only
+            lines += [row(wait, before, environment)] if is_asked else old
             print(lines[-1], flush=True)
     return "\n".join(lines)
 
@@ -246,21 +253,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", choices=WORKS, help="measure one work in this process")
     parser.add_argument("--before", type=Path, help="another checkout")
+    parser.add_argument("--only", nargs="+", default=[], help="works whose rows are measured")
     options = parser.parse_args()
     if options.work:
         print(measure(options.work))
         return
+    results = HERE.parent / "RESULTS.md"
+    others, _, kept = results.read_text().partition(SECTION)
     text = (
         f"{SECTION}\n\n`python benchmarks/waits.py --before FOLDER`\n\n"
-        "Processor time, one thread: the smallest of three processes with five runs each after\n"
-        "one that is not counted; the command and the first call have no run before them. The\n"
-        "peer is less than the same work: sums over levels without a floor, tests and intervals;\n"
-        "a mean in place of a bias and two losses; a loss alone.\n\n"
-        f"{table(options.before)}\n"
+        "Processor time, one thread: the smallest of up to five runs in one process, after one\n"
+        "that is not counted; the command and the first call have no run before them. The peer\n"
+        "is less than the same work: sums over levels without floor, tests, intervals; a mean\n"
+        "in place of a bias and two losses; a loss alone. "
+        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.0f} at the start.\n\n"
+        f"{table(options.before, options.only, kept)}\n"
     )
-    results = HERE.parent / "RESULTS.md"
-    kept = results.read_text().partition(SECTION)[0].rstrip()
-    results.write_text(f"{kept}\n\n{text}")
+    results.write_text(f"{others.rstrip()}\n\n{text}")
 
 
 if __name__ == "__main__":

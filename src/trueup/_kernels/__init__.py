@@ -77,10 +77,15 @@ class Engine(Protocol):
     def code_sums(
         self, code: IntArray, label: FloatArray, proba: FloatArray, n_codes: int
     ) -> FloatArray | None:
-        """Check rows without weights, and add what ``add_cells`` does, shape (n_codes, 8).
+        """Check rows and sum ``(1, label, proba, proba^2)`` at each code, shape (n_codes, 4).
 
         None if a row is not valid, or if the engine has no loop that does both at once.
         """
+
+    def code_table(
+        self, code: IntArray, label: FloatArray, proba: FloatArray, n_codes: int
+    ) -> FloatArray | None:
+        """Do the same with the eight numbers of ``add_cells``, shape (n_codes, 8)."""
 
     def bin_sums(
         self, label: FloatArray, proba: FloatArray, inner: FloatArray

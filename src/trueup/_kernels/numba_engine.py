@@ -61,8 +61,15 @@ def add_cells(
 def code_sums(
     code: IntArray, label: FloatArray, proba: FloatArray, n_codes: int
 ) -> FloatArray | None:
-    sums = new_table(n_codes, 8)
+    sums = new_table(n_codes, 4)
     return None if numba_loops.code_sums(code, label, proba, sums) else sums
+
+
+def code_table(
+    code: IntArray, label: FloatArray, proba: FloatArray, n_codes: int
+) -> FloatArray | None:
+    sums = new_table(n_codes, 8)
+    return None if numba_loops.code_table(code, label, proba, sums) else sums
 
 
 def bin_sums(label: FloatArray, proba: FloatArray, inner: FloatArray) -> FloatArray | None:

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from trueup._kernels.grid import BINS_PER_UNIT, LIMIT, N_BINS
-from trueup._kernels.numba_vectors import add_eight, add_powers
+from trueup._kernels.numba_vectors import add_eight, add_four, add_powers
 from trueup._kernels.words import (
     BITS_OF_ONE,
     FIRST_FACTOR,
@@ -173,6 +173,19 @@ def add_cells(code, label, proba, weight, sums):  # type: ignore[no-untyped-def]
 
 @compiled
 def code_sums(code, label, proba, sums):  # type: ignore[no-untyped-def]
+    """Add 1, label, proba and its square at each code; return how many rows were left out."""
+    n_bad, n_codes = 0, np.uint64(len(sums))
+    for i in range(len(code)):
+        c, y, p = np.uint64(code[i]), np.float64(label[i]), np.float64(proba[i])  # -1 is large
+        if (c < n_codes) & ((y == 0.0) | (y == 1.0)) & (p >= 0.0) & (p <= 1.0):
+            add_four(sums, np.int64(c), 1.0, y, p, p * p)
+        else:
+            n_bad += 1
+    return n_bad
+
+
+@compiled
+def code_table(code, label, proba, sums):  # type: ignore[no-untyped-def]
     """Add the numbers of ``add_cells`` at each code; return how many rows were left out."""
     n_bad, n_codes = 0, np.uint64(len(sums))
     for i in range(len(code)):

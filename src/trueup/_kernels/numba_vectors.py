@@ -19,6 +19,12 @@ def add_powers(typing_context: Any, table: Any, row: Any, x: Any, weight: Any) -
 
 
 @intrinsic
+def add_four(typing_context: Any, table: Any, row: Any, a: Any, b: Any, c: Any, d: Any) -> Any:  # noqa: ARG001
+    """Add four numbers to a row of a table of four columns."""
+    return types.void(table, row, a, b, c, d), _add_numbers
+
+
+@intrinsic
 def add_eight(
     typing_context: Any,  # noqa: ARG001
     table: Any,
@@ -33,7 +39,7 @@ def add_eight(
     h: Any,
 ) -> Any:
     """Add eight numbers to a row of a table of eight columns."""
-    return types.void(table, row, a, b, c, d, e, f, g, h), _add_eight
+    return types.void(table, row, a, b, c, d, e, f, g, h), _add_numbers
 
 
 def _add_powers(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -47,9 +53,9 @@ def _add_powers(context: Any, builder: Any, signature: Any, arguments: Any) -> A
     return _add_to_row(context, builder, start, row, term)
 
 
-def _add_eight(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _add_numbers(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     table, row, *numbers = arguments
-    term = ir.Constant(_EIGHT, ir.Undefined)
+    term = ir.Constant(ir.VectorType(_DOUBLE, len(numbers)), ir.Undefined)
     for k, number in enumerate(numbers):
         term = builder.insert_element(term, number, ir.Constant(_LANE, k))
     start = context.make_array(signature.args[0])(context, builder, table).data

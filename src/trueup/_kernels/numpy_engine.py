@@ -76,6 +76,9 @@ def code_sums(
     return None
 
 
+code_table = code_sums
+
+
 def bin_sums(
     label: FloatArray,  # noqa: ARG001
     proba: FloatArray,  # noqa: ARG001

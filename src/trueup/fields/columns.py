@@ -84,8 +84,10 @@ def require_rows(n: int, name: str, n_given: int) -> None:
         )
 
 
-def sums_by_code(y_true: Any, y_proba: Any, field: Any, sample_weight: Any) -> FloatArray | None:
-    """Return what ``add_cells`` sums, at each integer code of the field.
+def sums_by_code(
+    y_true: Any, y_proba: Any, field: Any, sample_weight: Any, *, whole: bool = False
+) -> FloatArray | None:
+    """Return the sums of 1, label and probability at each integer code of the field.
 
     None where the columns are not plain, or a row is not valid: they are then read with care.
 
@@ -93,6 +95,8 @@ def sums_by_code(y_true: Any, y_proba: Any, field: Any, sample_weight: Any) -> F
     ----------
     y_true, y_proba, field, sample_weight : Any
         The raw columns.
+    whole : bool, default False
+        Whether to sum all that ``add_cells`` does; many levels then take several times as long.
     """
     if not _are_plain([(y_true, "fiub"), (y_proba, "f"), (field, "iu")], sample_weight):
         return None
@@ -100,7 +104,8 @@ def sums_by_code(y_true: Any, y_proba: Any, field: Any, sample_weight: Any) -> F
     n_codes = int(code.max()) + 1
     if not 0 < n_codes <= len(code) + 1:  # a table of other numbers could be as large as any
         return None
-    return engine(len(code)).code_sums(code, label, proba, n_codes)
+    kernels = engine(len(code))
+    return (kernels.code_table if whole else kernels.code_sums)(code, label, proba, n_codes)
 
 
 def sums_by_bin(

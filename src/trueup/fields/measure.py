@@ -152,7 +152,7 @@ def field_calibration_error(
         require_rows(len(rows.y_true), "field", len(levels.codes))
         sums = sums_over(levels.codes, rows, len(levels.names))
     else:
-        sums = table[:, [5, 0, 1, 2]]
+        sums = table[:, [0, 0, 1, 2]]
     sums = sums[(sums[:, 0] >= min_count) & (sums[:, 1] > 0.0)]
     if len(sums) == 0:
         raise UndefinedMetricError(

@@ -73,7 +73,7 @@ class FieldSummary:
 
     def update(self, y_true: Any, y_proba: Any, field: Any, *, sample_weight: Any = None) -> None:
         """Add a batch: labels 0/1, probabilities and levels, each of shape (n,)."""
-        sums = sums_by_code(y_true, y_proba, field, sample_weight)
+        sums = sums_by_code(y_true, y_proba, field, sample_weight, whole=True)
         if sums is not None:
             present = np.flatnonzero(sums[:, 0])
             self.merge(FieldSummary(self.name, map(str, present.tolist()), sums[present]))
