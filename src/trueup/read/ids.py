@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from trueup._kernels import UInt64Array
 from trueup.errors import InvalidInputError
 from trueup.read.columns import column
+from trueup.read.missing import refuse_missing
 from trueup.read.shown import shown
 
 _DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,19}").fullmatch
+_STARTS = frozenset("-0123456789")
 _LEAST, _MOST = -(1 << 63), (1 << 64) - 1
 _MASK = (1 << 64) - 1
 
@@ -77,9 +79,16 @@ def id_texts(values: Any, name: str = "row_id") -> NDArray[np.object_]:
     return np.array([str(value) for value in id_column(values, name).tolist()], dtype=object)
 
 
-def ids_of_texts(texts: Iterable[str]) -> UInt64Array:
+def ids_of_texts(texts: Sequence[str]) -> UInt64Array:
     """Return the id of each text."""
-    return np.array([_id_of(text, i) for i, text in enumerate(texts)], dtype=np.uint64)
+    try:
+        return np.array([_id_of(text) for text in texts], dtype=np.uint64)
+    except UnicodeEncodeError as error:
+        index = texts.index(error.object)
+        raise InvalidInputError(
+            f"row_id must be text that UTF-8 can write; got {shown(error.object)} at index "
+            f"{index}. Read the file with its own encoding."
+        ) from None
 
 
 def is_decimal(text: str) -> bool:
@@ -93,16 +102,10 @@ def is_decimal(text: str) -> bool:
     return _DECIMAL(text) is not None and _LEAST <= int(text) <= _MOST
 
 
-def _id_of(text: str, index: int) -> int:
-    if is_decimal(text):
+def _id_of(text: str) -> int:
+    if text[:1] in _STARTS and is_decimal(text):  # the first letter tells most of them
         return int(text) & _MASK
-    try:
-        return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
-    except UnicodeEncodeError:
-        raise InvalidInputError(
-            f"row_id must be text that UTF-8 can write; got {shown(text)} at index {index}. "
-            "Read the file with its own encoding."
-        ) from None
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def id_column(values: Any, name: str = "row_id") -> NDArray[Any]:
@@ -113,13 +116,14 @@ def id_column(values: Any, name: str = "row_id") -> NDArray[Any]:
     InvalidInputError
         If the ids are neither integers of 64 bits nor strings, or miss somewhere.
     """
-    ids = column(values, name)
+    ids = column(values, name, may_miss=True)
+    listed = ids.tolist() if ids.dtype.kind in "OUT" else []
+    if listed and _are_texts(listed):
+        return ids.astype(object, copy=False)
+    refuse_missing(values, ids, name)
     if ids.dtype.kind in "iu":
         return ids
     if ids.dtype.kind in "OUT":
-        listed = ids.ravel().tolist()
-        if _are_texts(listed):
-            return ids.astype(object, copy=False)
         if listed and all(type(v) is int or isinstance(v, np.integer) for v in listed):
             return _integers(ids, name)
     elif ids.size == 0:
@@ -139,5 +143,5 @@ def _integers(ids: NDArray[Any], name: str) -> NDArray[Any]:
         ) from None
 
 
-def _are_texts(values: Iterable[Any]) -> bool:
-    return all(isinstance(value, str) for value in values)
+def _are_texts(values: Sequence[Any]) -> bool:
+    return set(map(type, values)) <= {str} or all(isinstance(v, str) for v in values)

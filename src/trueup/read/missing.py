@@ -54,8 +54,9 @@ def missing_message(name: str, count: int, first_row: int, source: object = None
 def missing_rows(values: Any, array: NDArray[Any]) -> NDArray[np.bool_] | None:
     """Return which rows miss a value; None where the column can't mark one."""
     if array.dtype.kind == "O":
-        mask = np.fromiter((is_missing(v) for v in array.ravel()), bool, array.size)
-        mask = mask.reshape(array.shape)
+        listed = array.ravel().tolist()
+        found = [v is None or (type(v) is not str and is_missing(v)) for v in listed]
+        mask = np.array(found, dtype=bool).reshape(array.shape)
     elif array.dtype.kind == "f" and marks_missing(values):
         mask = np.isnan(array)
     else:

@@ -184,6 +184,10 @@ class LossSummary:
                 "summary must hold at least one row; got 0. Update it with the validation rows."
             )
         points = self._state.points()
+        if not points.weight.any():  # only forged bytes come here
+            raise UndefinedMetricError(
+                "summary must hold a positive weight; got zeros only. Compute it again."
+            )
         require_magnitude(self._state, points.weight)
         sample = Sample(
             self._state.loss_of_points or self.loss,
