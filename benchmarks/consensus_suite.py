@@ -22,9 +22,9 @@ from consensus_specifications import SPECIFICATIONS, FloatArray, Network, Trials
 from consensus_tables import summarise
 
 from trueup.monitoring import ConsensusEstimator, OneStepCheckModel
-from trueup.monitoring.direct_loss import DirectLossEstimator
-from trueup.monitoring.objectives import Objective
-from trueup.monitoring.out_of_fold import out_of_fold_predictions
+from trueup.monitoring.networks.objectives import Objective
+from trueup.monitoring.networks.out_of_fold import out_of_fold_predictions
+from trueup.monitoring.panel.direct_loss import DirectLossEstimator
 
 BLOCK = 25
 

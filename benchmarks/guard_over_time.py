@@ -30,10 +30,10 @@ from trueup.calibrators import (
     ShiftCalibrator,
 )
 from trueup.calibrators.base import Rows
-from trueup.calibrators.drift import DRIFT_WINDOWS, Backtest
-from trueup.calibrators.guard_rule import Rule
-from trueup.calibrators.origins import cut_origins
-from trueup.calibrators.paired_change import Change, log_loss_change
+from trueup.calibrators.judging.drift import DRIFT_WINDOWS, Backtest
+from trueup.calibrators.judging.guard_rule import Rule
+from trueup.calibrators.judging.origins import cut_origins
+from trueup.calibrators.judging.paired_change import Change, log_loss_change
 
 FloatArray = NDArray[np.float64]
 

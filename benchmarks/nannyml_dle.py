@@ -22,7 +22,7 @@ def export(folder: Path, trials: int, seed: int, to: Path) -> None:
     import torch
     from consensus_specifications import SPECIFICATIONS, Network, draw
 
-    from trueup.monitoring.direct_loss import DirectLossEstimator
+    from trueup.monitoring.panel.direct_loss import DirectLossEstimator
 
     torch.set_num_threads(1)
     to.mkdir(exist_ok=True, parents=True)

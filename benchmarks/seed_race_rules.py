@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from trueup.decide.noise import seed_noise
 from trueup.decide.race import RaceRule
-from trueup_optuna.allocation import next_training
-from trueup_optuna.ranking import prefix_means
+from trueup_optuna.final.allocation import next_training
+from trueup_optuna.study.ranking import prefix_means
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

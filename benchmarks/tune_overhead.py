@@ -19,7 +19,7 @@ from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBSto
 from optuna.storages.journal import JournalFileBackend
 
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
-from trueup_optuna.journal import open_journal
+from trueup_optuna.runtime.journal import open_journal
 
 PROCESSES, TRIALS_PER_PROCESS = 4, 100
 

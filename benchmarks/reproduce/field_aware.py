@@ -40,7 +40,7 @@ from trueup.calibrators import (
     compare_calibrators,
 )
 from trueup.calibrators.levels import fit_levels
-from trueup.calibrators.network import embedding_rows, stacked_rows
+from trueup.calibrators.networks.network import embedding_rows, stacked_rows
 
 EMBEDDING, HIDDEN, RATE, BATCH = 256, 200, 1e-3, 256
 PAPERS_SIZE = {

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import click
 
 import trueup
-from trueup_cli.failures import one_line_failures
-from trueup_cli.quiet import without_run_urls
+from trueup_cli.shell.failures import one_line_failures
+from trueup_cli.shell.quiet import without_run_urls
 
 
 class _Entry(NamedTuple):
@@ -26,9 +26,11 @@ COMMANDS = {
     "compare": _Entry("compare", "Decide whether one pipeline beats another, over seeds."),
     "doctor": _Entry("doctor", "Check installation, switch and store; or what a run gained."),
     "evaluate": _Entry("evaluate", "Score the predictions of files, vanilla and calibrated."),
-    "monitor": _Entry("monitor", "Estimate the error of registered models before labels arrive."),
+    "monitor": _Entry(
+        "monitor.commands", "Estimate the error of registered models before labels arrive."
+    ),
     "report": _Entry("report", "Write the page of an experiment or a model to one file."),
-    "tune": _Entry("tune", "Tune hyper-parameters on the calibrated metric, over seeds."),
+    "tune": _Entry("tune.command", "Tune hyper-parameters on the calibrated metric, over seeds."),
     "ui": _Entry("ui", "Show pipelines, comparisons, studies and monitored models in the browser."),
 }
 

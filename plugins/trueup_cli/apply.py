@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trueup.replace_file import replace_file_by
-from trueup_cli.failures import BadInput
-from trueup_cli.output import echo
-from trueup_cli.wording import in_options
+from trueup_cli.shell.failures import BadInput
+from trueup_cli.shell.output import echo
+from trueup_cli.shell.wording import in_options
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +39,9 @@ def apply(file: Path, **options: Any) -> None:
     Fields are read from the columns that have the names of the fit.
 
     Exit code: 0 done, 2 bad input.
+
+    Example: trueup apply scored.parquet --calibrator site_offsets --proba p --output
+    calibrated.parquet
     """
     _check_output(options)
     try:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from trueup.errors import TrueupWarning
-from trueup_cli.output import echo
-from trueup_cli.quiet import quiet_mlflow
-from trueup_cli.wording import in_options
+from trueup_cli.shell.output import echo
+from trueup_cli.shell.quiet import quiet_mlflow
+from trueup_cli.shell.wording import in_options
 
 if TYPE_CHECKING:
     from trueup_mlflow.log.backfill import Backfilled
@@ -44,6 +44,8 @@ def backfill(
     changes nothing.
 
     Exit code: 0 fine, 2 bad input.
+
+    Example: trueup backfill --experiment-name clicks
     """
     from mlflow import MlflowClient
 

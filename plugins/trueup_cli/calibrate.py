@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trueup.replace_file import replace_file_by
-from trueup_cli.failures import BadInput
-from trueup_cli.label_values import label_values
-from trueup_cli.output import echo
-from trueup_cli.wording import in_options
+from trueup_cli.shell.failures import BadInput
+from trueup_cli.shell.label_values import label_values
+from trueup_cli.shell.output import echo
+from trueup_cli.shell.wording import in_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,6 +88,9 @@ def calibrate(file: Path, **options: Any) -> None:
     """Calibrate the predictions in FILE, a CSV or parquet file of rows the model has not seen.
 
     Exit code: 0 done, whether or not the guard keeps the calibrator; 2 bad input.
+
+    Example: trueup calibrate val.parquet --target click --proba p --field site --output
+    site_offsets
     """
     target, proba = (f"--{name} {options[name]!r}" for name in ("target", "proba"))
     names = {"y": target, "y_true": target, "X": proba, "y_proba": proba}
@@ -205,7 +208,7 @@ def _draw(decisions: Mapping[str, GuardDecision], path: Path) -> None:
 
 def _calibrator(name: str, fields: tuple[str, ...]) -> Calibrator:
     from trueup.calibrators import FieldOffsetCalibrator
-    from trueup.calibrators.compare import default_calibrators
+    from trueup.calibrators.judging.compare import default_calibrators
 
     if name == "field_offset":
         return FieldOffsetCalibrator()  # of all fields; the table's is that of the first
@@ -242,7 +245,7 @@ def _effect(decision: GuardDecision | None) -> str:
 
 def _compare(frame: pd.DataFrame, options: dict[str, Any]) -> None:
     from trueup.calibrators import compare_calibrators
-    from trueup.calibrators.compare import default_calibrators
+    from trueup.calibrators.judging.compare import default_calibrators
 
     if not options["fields"]:
         raise BadInput("--field must be given with --compare; got none. Name the sensitive field.")

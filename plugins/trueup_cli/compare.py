@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from trueup_cli.compare_report import Decision, Outcome, as_json, as_text, markdown
-from trueup_cli.failures import BadInput
-from trueup_cli.output import echo
-from trueup_cli.wording import in_options
+from trueup_cli.shell.failures import BadInput
+from trueup_cli.shell.output import echo
+from trueup_cli.shell.wording import in_options
 
 if TYPE_CHECKING:
     from trueup.comparison import Comparison

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 import click
 
 import trueup
-from trueup_cli.failures import BadInput
-from trueup_cli.output import echo
+from trueup_cli.shell.failures import BadInput
+from trueup_cli.shell.output import echo
 
 Mark = Literal["ok", "note", "wrong"]
 _PACKAGES = ("mlflow", "optuna", "scikit-learn", "torch", "xgboost", "lightgbm", "lightning")

@@ -23,10 +23,10 @@ from trueup.read.tables import read_columns
 from trueup.read.times import read_times
 from trueup.splits.text import parse_split
 from trueup.summaries import summary_type
-from trueup_cli.failures import BadInput
-from trueup_cli.label_values import label_values
-from trueup_cli.output import echo
-from trueup_cli.wording import in_options
+from trueup_cli.shell.failures import BadInput
+from trueup_cli.shell.label_values import label_values
+from trueup_cli.shell.output import echo
+from trueup_cli.shell.wording import in_options
 from trueup_mlflow.write.items import (
     LogItems,
     bias_cost_key,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from trueup_cli.output import echo
+from trueup_cli.shell.output import echo
 
 
 @click.command("ui")

@@ -18,10 +18,10 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from trueup.arguments import whole_number
 from trueup.decide.budget import MOST, final_share, noise_share
 from trueup.errors import StateMismatchError
-from trueup_optuna.companions import open_companion
-from trueup_optuna.ranking import CONFIG, RECORD, SEED_INDEX, standings
-from trueup_optuna.study_state import BUDGET
-from trueup_optuna.trial_state import (
+from trueup_optuna.study.companions import open_companion
+from trueup_optuna.study.ranking import CONFIG, RECORD, SEED_INDEX, standings
+from trueup_optuna.study.study_state import BUDGET
+from trueup_optuna.study.trial_state import (
     FAILED,
     STATUS,
     STOPPED_IN_EPOCH,

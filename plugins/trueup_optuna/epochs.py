@@ -16,10 +16,10 @@ from optuna.study._constrained_optimization import _CONSTRAINTS_KEY
 from optuna.trial import TrialState
 
 from trueup.user_warning import warn_user
-from trueup_optuna.companions import companion, open_companion
 from trueup_optuna.pruner import SeedRacePruner
-from trueup_optuna.signals import hold_signals
-from trueup_optuna.study_state import sign
+from trueup_optuna.runtime.signals import hold_signals
+from trueup_optuna.study.companions import companion, open_companion
+from trueup_optuna.study.study_state import sign
 
 _SCALE = 2.0
 """Factor between the last report and the result from which on they are no longer the same scale."""

@@ -18,9 +18,9 @@ from trueup.losses import Loss
 from trueup.splits import CrossFit, Split
 from trueup.user_warning import pass_over, warn_user
 from trueup_optuna.budget import BudgetedSearch, keep_further_seed, pin_budget
-from trueup_optuna.companions import pin_identity
 from trueup_optuna.epochs import EpochRule, EpochTrial
-from trueup_optuna.heartbeat import (
+from trueup_optuna.pruner import SeedRacePruner
+from trueup_optuna.runtime.heartbeat import (
     GRACE,
     INTERVAL,
     beating,
@@ -28,11 +28,11 @@ from trueup_optuna.heartbeat import (
     mark_interrupted,
     recover_stale,
 )
-from trueup_optuna.pruner import SeedRacePruner
+from trueup_optuna.runtime.signals import hold_signals
 from trueup_optuna.scoring import Catch, FailedSeedError, OnError, RowCheck, SeedScorer, Train
 from trueup_optuna.seeds import SeedList
-from trueup_optuna.signals import hold_signals
-from trueup_optuna.study_state import (
+from trueup_optuna.study.companions import pin_identity
+from trueup_optuna.study.study_state import (
     RULE,
     SEEDS,
     PinnedStudies,
@@ -41,7 +41,7 @@ from trueup_optuna.study_state import (
     seeds_fact,
     single_objective,
 )
-from trueup_optuna.trial_state import (
+from trueup_optuna.study.trial_state import (
     FAILED,
     STATUS,
     STOPPED_IN_EPOCH,

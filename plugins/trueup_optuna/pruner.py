@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 from trueup.decide.race import RaceRule, Variance
 from trueup.errors import InvalidInputError
 from trueup.user_warning import warn_user
-from trueup_optuna.study_state import (
+from trueup_optuna.study.study_state import (
     REPORTS,
     RULE,
     PinnedStudies,
@@ -24,7 +24,7 @@ from trueup_optuna.study_state import (
     sign,
     single_objective,
 )
-from trueup_optuna.trial_state import (
+from trueup_optuna.study.trial_state import (
     BY,
     ELIMINATED,
     LOG_E,

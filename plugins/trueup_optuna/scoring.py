@@ -14,9 +14,9 @@ from trueup import Evaluation, evaluate, splits
 from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
 from trueup.losses import Loss, get_loss
 from trueup.splits import CrossFit, Split
-from trueup_optuna.signals import hear_signals
-from trueup_optuna.study_state import METRIC, SPLIT, PinnedStudies, pin
-from trueup_optuna.trial_state import SeedRecord
+from trueup_optuna.runtime.signals import hear_signals
+from trueup_optuna.study.study_state import METRIC, SPLIT, PinnedStudies, pin
+from trueup_optuna.study.trial_state import SeedRecord
 
 Train = Callable[[Any, int], Any]
 """``train(trial, seed)`` returns ``(y_true, y_pred)``, an ``Evaluation`` or a number."""

@@ -6,10 +6,10 @@ import torch
 
 from trueup.monitoring import ConsensusEstimator
 from trueup.monitoring.baselines.two_step import fit_mean
-from trueup.monitoring.check_network import CheckNetwork, fit_check_network
-from trueup.monitoring.networks import StackedMLP, TrainingPlan, as_tensor, seeded, train
-from trueup.monitoring.objectives import REGULARIZER_MARGIN, REGULARIZER_WEIGHT, k_star
-from trueup.monitoring.support import SupportCheck
+from trueup.monitoring.networks.check_network import CheckNetwork, fit_check_network
+from trueup.monitoring.networks.networks import StackedMLP, TrainingPlan, as_tensor, seeded, train
+from trueup.monitoring.networks.objectives import REGULARIZER_MARGIN, REGULARIZER_WEIGHT, k_star
+from trueup.monitoring.trust.support import SupportCheck
 
 PLAN = TrainingPlan(learning_rate=0.01, weight_decay=1e-3, epochs=200)
 

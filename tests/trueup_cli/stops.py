@@ -9,8 +9,8 @@ from functools import wraps
 import optuna
 from optuna.storages import RDBStorage
 
-from trueup_cli import tune_run
-from trueup_cli.tune_storage import open_storage
+from trueup_cli.tune import run as tune_run
+from trueup_cli.tune.storage import open_storage
 from trueup_optuna import SeedObjective
 
 WRITES = (

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from scipy.special import expit
 
 from trueup.calibrators import load_calibrator
-from trueup.calibrators.compare import default_calibrators
+from trueup.calibrators.judging.compare import default_calibrators
 from trueup_cli.calibrate import _NAMES, calibrate
 
 

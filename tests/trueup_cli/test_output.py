@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from trueup_cli.app import app
-from trueup_cli.output import shown
+from trueup_cli.shell.output import shown
 
 CLEAR_AND_TITLE = "\x1b[2J\x1b]0;owned\x07\r"
 

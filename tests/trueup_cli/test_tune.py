@@ -9,13 +9,13 @@ import pytest
 from tests.trueup_cli.tune_script import SCRIPT, arguments, forget_scripts, invoke
 
 from trueup.errors import InvalidInputError
-from trueup_cli.tune import tune
-from trueup_cli.tune_plan import TunePlan
-from trueup_cli.tune_run import plan_sampler
-from trueup_cli.tune_space import load_space, suggest
-from trueup_cli.tune_storage import load_study
+from trueup_cli.tune.command import tune
+from trueup_cli.tune.plan import TunePlan
+from trueup_cli.tune.run import plan_sampler
+from trueup_cli.tune.space import load_space, suggest
+from trueup_cli.tune.storage import load_study
 from trueup_optuna import open_journal
-from trueup_optuna.trial_state import seed_records
+from trueup_optuna.study.trial_state import seed_records
 
 
 def test_a_study_runs_to_the_confirmed_value(folder):
@@ -146,7 +146,7 @@ def test_help_names_both_commands():
 
 
 def test_workers_share_a_study_in_processes_of_their_own(folder):
-    command = [sys.executable, "-c", "from trueup_cli.tune import tune; tune()"]
+    command = [sys.executable, "-c", "from trueup_cli.tune.command import tune; tune()"]
     run = subprocess.run(
         [*command, *arguments("--workers", "2")], capture_output=True, text=True, timeout=300
     )
@@ -161,7 +161,7 @@ def test_workers_that_all_fail_say_how_to_go_on(folder):
     (folder / "my_script.py").write_text(
         "def train(params, seed):\n    raise RuntimeError('disk')\n"
     )
-    command = [sys.executable, "-c", "from trueup_cli.tune import tune; tune()"]
+    command = [sys.executable, "-c", "from trueup_cli.tune.command import tune; tune()"]
     run = subprocess.run(
         [*command, *arguments("--workers", "2")], capture_output=True, text=True, timeout=300
     )
@@ -182,7 +182,7 @@ def test_a_trial_that_another_worker_took_over_ends_no_worker(folder):
 buried = []
 
 def bury_once():
-    from trueup_cli.tune_run import load_study
+    from trueup_cli.tune.run import load_study
     from trueup_optuna import recover_stale
 
     if not buried:
@@ -199,7 +199,7 @@ def test_a_terminal_gets_a_progress_bar(folder):
     pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
     reader, writer = pty.openpty()
     termios.tcsetwinsize(writer, (24, 100))
-    command = [sys.executable, "-c", "from trueup_cli.tune import tune; tune()"]
+    command = [sys.executable, "-c", "from trueup_cli.tune.command import tune; tune()"]
     run = subprocess.Popen([*command, *arguments()], stdout=subprocess.DEVNULL, stderr=writer)
     os.close(writer)
     shown = b""

@@ -13,16 +13,16 @@ from optuna.trial import TrialState
 from tests.trueup_cli.tune_script import SCRIPT, arguments, invoke, waits_for_nobody
 
 from trueup.errors import InvalidInputError
-from trueup_cli.interrupts import interruptible
-from trueup_cli.tune_storage import load_study
-from trueup_optuna.trial_state import root_number, seed_records
+from trueup_cli.shell.interrupts import interruptible
+from trueup_cli.tune.storage import load_study
+from trueup_optuna.study.trial_state import root_number, seed_records
 
 COMMAND = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-import trueup_cli.tune_workers
-from trueup_cli.tune import tune
-trueup_cli.tune_workers.PATIENCE = {patience}
+import trueup_cli.tune.workers
+from trueup_cli.tune.command import tune
+trueup_cli.tune.workers.PATIENCE = {patience}
 tune()
 """
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -202,7 +202,7 @@ def test_workers_that_hear_no_signal_are_killed(folder):
 
 
 def test_workers_hear_signals_before_they_load_what_takes_seconds():
-    loaded = "import sys, trueup_cli.tune_workers; print('optuna' in sys.modules)"
+    loaded = "import sys, trueup_cli.tune.workers; print('optuna' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, timeout=60)
     assert run.stdout == "False\n", run.stderr
 
@@ -227,7 +227,7 @@ def test_only_the_first_signal_interrupts_a_worker():
 
 FORK = """
 import os, signal, time
-from trueup_cli.interrupts import interruptible
+from trueup_cli.shell.interrupts import interruptible
 
 with interruptible(once=True):
     child = os.fork()

@@ -12,12 +12,12 @@ import pytest
 from optuna.trial import TrialState
 from tests.trueup_cli.tune_script import arguments, invoke
 
-from trueup_cli import tune_run
-from trueup_cli.tune_plan import TunePlan
-from trueup_cli.tune_storage import load_study
+from trueup_cli.tune import run as tune_run
+from trueup_cli.tune.plan import TunePlan
+from trueup_cli.tune.storage import load_study
 from trueup_optuna import open_journal, recover_stale
-from trueup_optuna.ranking import standings
-from trueup_optuna.trial_state import BEAT, configurations
+from trueup_optuna.study.ranking import standings
+from trueup_optuna.study.trial_state import BEAT, configurations
 
 SHORT = ["--seeds", "6", "--confirm", "2"]
 
@@ -157,7 +157,7 @@ def test_between_a_death_and_its_retry_nobody_takes_the_place(tmp_path, monkeypa
         other.tell(trial, state=TrialState.FAIL)
         return True
 
-    monkeypatch.setattr("trueup_optuna.heartbeat._queue_again", another_worker_asks)
+    monkeypatch.setattr("trueup_optuna.runtime.heartbeat._queue_again", another_worker_asks)
     recover_stale(study)
     monkeypatch.undo()
     recover_stale(study, grace=0.0)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.trueup_cli.tune_script import arguments, invoke
 
-from trueup_cli.tune_report import save_figure
-from trueup_cli.tune_storage import load_study
+from trueup_cli.tune.report import save_figure
+from trueup_cli.tune.storage import load_study
 from trueup_optuna import report_study
 
 LUCKY = """

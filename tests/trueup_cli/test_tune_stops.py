@@ -13,10 +13,10 @@ from tests.trueup_cli.stops import Stop, stop_study
 from tests.trueup_cli.tune_script import arguments, invoke, waits_for_nobody
 
 from trueup.errors import InvalidInputError
-from trueup_cli import tune_storage
-from trueup_cli.tune_storage import load_study
-from trueup_optuna.ranking import CONFIG, SEED_INDEX
-from trueup_optuna.trial_state import configurations, seed_records
+from trueup_cli.tune import storage as tune_storage
+from trueup_cli.tune.storage import load_study
+from trueup_optuna.study.ranking import CONFIG, SEED_INDEX
+from trueup_optuna.study.trial_state import configurations, seed_records
 
 SEARCH = [
     ("before create_new_trial", 2),

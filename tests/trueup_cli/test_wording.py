@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from trueup.errors import InvalidInputError, TrueupWarning
-from trueup_cli.failures import BadInput, one_line_failures
-from trueup_cli.wording import in_options, translated
+from trueup_cli.shell.failures import BadInput, one_line_failures
+from trueup_cli.shell.wording import in_options, translated
 
 NAMES = {
     "y_true": "--target 'click'",

@@ -7,10 +7,10 @@ import sys
 from click.testing import CliRunner
 from optuna.trial import TrialState
 
-from trueup_cli.tune import tune
-from trueup_cli.tune_run import _train_of
-from trueup_cli.tune_storage import load_study
-from trueup_optuna.heartbeat import _ABANDONED_AT as ABANDONED_AT
+from trueup_cli.tune.command import tune
+from trueup_cli.tune.run import _train_of
+from trueup_cli.tune.storage import load_study
+from trueup_optuna.runtime.heartbeat import _ABANDONED_AT as ABANDONED_AT
 
 SCRIPT = """
 import time

@@ -10,7 +10,7 @@ from mlflow import MlflowClient
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from trueup_mlflow import monitor
-from trueup_mlflow.monitor.registered_model import resolve
+from trueup_mlflow.monitor.check.registered_model import resolve
 
 URI = "models:/demand/1"
 

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from training import train
 
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals
-from trueup_optuna.journal import open_journal
+from trueup_optuna.runtime.journal import open_journal
 
 N_TRIALS, N_FINALS = 30, 16
 LIVENESS = {"heartbeat": 0.2, "grace": 20.0}

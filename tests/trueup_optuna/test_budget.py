@@ -9,7 +9,7 @@ from tests.trueup_optuna.training import result, train, train_maximized
 from trueup.errors import InvalidInputError, StateMismatchError
 from trueup_optuna import SeedList, SeedObjective, confirm, finals, open_journal
 from trueup_optuna.budget import Spending
-from trueup_optuna.ranking import standings
+from trueup_optuna.study.ranking import standings
 from trueup_optuna.unit_cube import unit_cube
 
 

@@ -8,7 +8,7 @@ from tests.trueup_optuna.training import result, train
 
 from trueup.errors import TrueupWarning
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, confirm, finals, select_best
-from trueup_optuna.ranking import standings
+from trueup_optuna.study.ranking import standings
 
 
 def tuned(storage, name, function=train, seed=0, final=8):

@@ -25,9 +25,9 @@ from trueup_optuna import (
     open_journal,
     recover_stale,
 )
-from trueup_optuna.heartbeat import _queue_again, fail_stale
-from trueup_optuna.ranking import CONFIG, SEED_INDEX, standings
-from trueup_optuna.trial_state import (
+from trueup_optuna.runtime.heartbeat import _queue_again, fail_stale
+from trueup_optuna.study.ranking import CONFIG, SEED_INDEX, standings
+from trueup_optuna.study.trial_state import (
     BEAT,
     RETRY_OF,
     SeedRecord,
@@ -151,7 +151,9 @@ def test_a_retry_that_dies_as_well_is_queued_once(storage, study_name, monkeypat
     for hour in range(1, 4):
         # What an earlier recovery left behind is old by now.
         now = 3600.0 * hour
-        monkeypatch.setattr("trueup_optuna.heartbeat.time", SimpleNamespace(time=lambda t=now: t))
+        monkeypatch.setattr(
+            "trueup_optuna.runtime.heartbeat.time", SimpleNamespace(time=lambda t=now: t)
+        )
         dead = study.trials[-1]
         assert recover_stale(study) == (dead.number,)
         assert len(study.get_trials(states=(TrialState.WAITING,))) == 1

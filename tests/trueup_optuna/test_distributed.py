@@ -15,8 +15,8 @@ from tests.trueup_optuna.training import result, train
 
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, confirm, finals, select_best
-from trueup_optuna.companions import companion
-from trueup_optuna.trial_state import seed_records
+from trueup_optuna.study.companions import companion
+from trueup_optuna.study.trial_state import seed_records
 
 
 def run_study(storage, name):

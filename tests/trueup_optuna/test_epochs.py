@@ -9,7 +9,7 @@ from tests.trueup_optuna.training import result, train
 
 from trueup.errors import TrueupWarning
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals, select_best
-from trueup_optuna.companions import companion
+from trueup_optuna.study.companions import companion
 
 
 def curve(offset=0.0, factor=1.0):

@@ -21,10 +21,10 @@ from trueup_optuna import (
     report_study,
     select_best,
 )
-from trueup_optuna.race_table import race_table
-from trueup_optuna.ranking import CONFIG, RECORD, SEED_INDEX, standings
-from trueup_optuna.study_report import probability_of_lowest
-from trueup_optuna.trial_state import SeedRecord
+from trueup_optuna.final.race_table import race_table
+from trueup_optuna.study.ranking import CONFIG, RECORD, SEED_INDEX, standings
+from trueup_optuna.study.study_report import probability_of_lowest
+from trueup_optuna.study.trial_state import SeedRecord
 
 
 def searched(storage=None, name=None, *, n_trials=12, function=train, direction="minimize", **more):

@@ -9,11 +9,11 @@ import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from trueup_optuna.journal import open_journal
+from trueup_optuna.runtime.journal import open_journal
 
 WRITER = """
 import sys, optuna
-from trueup_optuna.journal import open_journal
+from trueup_optuna.runtime.journal import open_journal
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 study = optuna.load_study(study_name="s", storage=open_journal(sys.argv[1]))
 for step in range(100):
@@ -22,7 +22,7 @@ for step in range(100):
 
 FORKED = """
 import os, sys, optuna
-from trueup_optuna.journal import open_journal
+from trueup_optuna.runtime.journal import open_journal
 study = optuna.create_study(study_name="s", storage=open_journal(sys.argv[1]))
 study.add_trial(optuna.create_trial(value=0.0))
 child = os.fork()

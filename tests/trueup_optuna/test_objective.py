@@ -9,7 +9,7 @@ from tests.trueup_optuna.training import result, train, train_classifier, train_
 from trueup import CrossFit, HoldOut, InSample, evaluate
 from trueup.errors import InvalidInputError, StateMismatchError, TrueupWarning
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
-from trueup_optuna.trial_state import FAILED, STATUS, STOPPED_IN_EPOCH, seed_records
+from trueup_optuna.study.trial_state import FAILED, STATUS, STOPPED_IN_EPOCH, seed_records
 
 
 def objective_of(train=train, **arguments):

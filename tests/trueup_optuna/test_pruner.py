@@ -10,7 +10,7 @@ from optuna.trial import TrialState
 
 from trueup.errors import InvalidInputError, StateMismatchError, TrueupWarning
 from trueup_optuna import SeedRacePruner
-from trueup_optuna.trial_state import BY, ELIMINATED, LOG_E, STATUS
+from trueup_optuna.study.trial_state import BY, ELIMINATED, LOG_E, STATUS
 
 
 def add_configuration(study, values, status=None):

@@ -11,8 +11,8 @@ import threading
 
 import pytest
 
-from trueup_optuna import signals
-from trueup_optuna.signals import hear_signals, hold_signals
+from trueup_optuna.runtime import signals
+from trueup_optuna.runtime.signals import hear_signals, hold_signals
 
 
 def press(number=signal.SIGINT):
@@ -155,7 +155,7 @@ def test_other_threads_hold_nothing():
 
 TERMINATED = """
 import os, signal
-from trueup_optuna.signals import hold_signals
+from trueup_optuna.runtime.signals import hold_signals
 
 with hold_signals():
     os.kill(os.getpid(), signal.SIGTERM)

@@ -10,7 +10,7 @@ from optuna.trial import TrialState, create_trial
 import trueup_optuna
 from trueup.errors import InvalidInputError
 from trueup_optuna import SeedList
-from trueup_optuna.trial_state import (
+from trueup_optuna.study.trial_state import (
     RETRY_OF,
     SeedRecord,
     configurations,

@@ -11,7 +11,7 @@ from mlflow.entities import Metric, Param
 from tests.trueup_optuna.training import train_classifier
 
 from trueup.monitoring import MSEEstimate
-from trueup_mlflow.monitor.registered_model import RegisteredVersion
+from trueup_mlflow.monitor.check.registered_model import RegisteredVersion
 from trueup_mlflow.monitor.store import MonitorStore
 from trueup_mlflow.write.monitor_items import BatchRecord
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals

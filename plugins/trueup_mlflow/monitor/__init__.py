@@ -10,9 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trueup_mlflow.monitor.batches import estimate_chunks as estimate_chunks
-    from trueup_mlflow.monitor.batches import estimate_periods as estimate_periods
-    from trueup_mlflow.monitor.batches import init_missing as init_missing
+    from trueup_mlflow.monitor.batch.batches import estimate_chunks as estimate_chunks
+    from trueup_mlflow.monitor.batch.batches import estimate_periods as estimate_periods
+    from trueup_mlflow.monitor.batch.batches import init_missing as init_missing
+    from trueup_mlflow.monitor.batch.watching import watch as watch
     from trueup_mlflow.monitor.gates import status as status
     from trueup_mlflow.monitor.operations import compare as compare
     from trueup_mlflow.monitor.operations import estimate as estimate
@@ -22,22 +23,21 @@ if TYPE_CHECKING:
     from trueup_mlflow.monitor.realizing import realize as realize
     from trueup_mlflow.monitor.segments import estimate_segments as estimate_segments
     from trueup_mlflow.monitor.session import Session as Session
-    from trueup_mlflow.monitor.watching import watch as watch
 
 _HOME = {
     "compare": "operations",
     "estimate": "operations",
-    "estimate_chunks": "batches",
-    "estimate_periods": "batches",
+    "estimate_chunks": "batch.batches",
+    "estimate_periods": "batch.batches",
     "estimate_segments": "segments",
     "init": "operations",
-    "init_missing": "batches",
+    "init_missing": "batch.batches",
     "realize": "realizing",
     "records": "operations",
     "report": "operations",
     "Session": "session",
     "status": "gates",
-    "watch": "watching",
+    "watch": "batch.watching",
 }
 
 __all__ = sorted(_HOME)

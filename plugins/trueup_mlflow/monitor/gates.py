@@ -15,8 +15,8 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
-from trueup_mlflow.monitor.registered_model import resolve
-from trueup_mlflow.monitor.state import State, state_of
+from trueup_mlflow.monitor.check.registered_model import resolve
+from trueup_mlflow.monitor.page.state import State, state_of
 from trueup_mlflow.monitor.store import records_of
 from trueup_mlflow.write.items import ROLE_TAG
 from trueup_mlflow.write.monitor_items import (

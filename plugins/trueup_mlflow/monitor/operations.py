@@ -16,23 +16,23 @@ from mlflow.tracking import MlflowClient
 from trueup.errors import InvalidInputError
 from trueup.monitoring import MSEEstimate
 from trueup.replace_file import replace_file
-from trueup_mlflow.monitor.check_registry import (
+from trueup_mlflow.monitor.batch.tables import is_spark_frame, read_table
+from trueup_mlflow.monitor.check.check_registry import (
     ReferenceKind,
     Wishes,
     check_uri,
     register_check,
     train_check,
 )
+from trueup_mlflow.monitor.check.predictions import LoadedModel
+from trueup_mlflow.monitor.check.registered_model import resolve
 from trueup_mlflow.monitor.compare_versions import ModelComparison, decide
 from trueup_mlflow.monitor.gates import kept_threshold, threshold_of
-from trueup_mlflow.monitor.predictions import LoadedModel
-from trueup_mlflow.monitor.registered_model import resolve
-from trueup_mlflow.monitor.report_figure import draw_series
-from trueup_mlflow.monitor.report_page import render_report
+from trueup_mlflow.monitor.page.report_figure import draw_series
+from trueup_mlflow.monitor.page.report_page import render_report
+from trueup_mlflow.monitor.page.state import state_of
 from trueup_mlflow.monitor.session import Session
-from trueup_mlflow.monitor.state import state_of
 from trueup_mlflow.monitor.store import MonitorStore
-from trueup_mlflow.monitor.tables import is_spark_frame, read_table
 from trueup_mlflow.write.monitor_items import FAIL_ABOVE_TAG, BatchRecord
 
 __all__ = ["compare", "estimate", "init", "records", "report"]

@@ -10,9 +10,7 @@ import pandas as pd
 from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
-from trueup_mlflow.monitor.check_registry import load_schema
-from trueup_mlflow.monitor.coverage import Coverage
-from trueup_mlflow.monitor.labels import (
+from trueup_mlflow.monitor.batch.labels import (
     LABEL,
     LateLabels,
     late_labels,
@@ -20,9 +18,11 @@ from trueup_mlflow.monitor.labels import (
     of_batch,
     squared_error,
 )
-from trueup_mlflow.monitor.registered_model import resolve
+from trueup_mlflow.monitor.batch.tables import read_table
+from trueup_mlflow.monitor.check.check_registry import load_schema
+from trueup_mlflow.monitor.check.registered_model import resolve
+from trueup_mlflow.monitor.page.coverage import Coverage
 from trueup_mlflow.monitor.store import ROW_ID, MonitorStore
-from trueup_mlflow.monitor.tables import read_table
 from trueup_mlflow.write.monitor_items import BatchRecord, realized_metrics
 
 MIN_LABELLED = 0.8

@@ -10,8 +10,8 @@ import pandas as pd
 
 from trueup.errors import InvalidInputError
 from trueup.monitoring import MSEEstimate
+from trueup_mlflow.monitor.batch.tables import read_table
 from trueup_mlflow.monitor.session import Session
-from trueup_mlflow.monitor.tables import read_table
 from trueup_mlflow.write.monitor_items import BatchRecord, segment_metrics
 
 MIN_ROWS = 30

@@ -11,14 +11,14 @@ import pandas as pd
 from mlflow.tracking import MlflowClient
 
 from trueup.monitoring import MSEEstimate
-from trueup.monitoring.trust import with_trust
-from trueup_mlflow.monitor.check_registry import Check, check_uri, load_check
+from trueup.monitoring.trust.trust import with_trust
+from trueup_mlflow.monitor.batch.row_ids import checked_ids
+from trueup_mlflow.monitor.batch.tables import digest_of, read_table
+from trueup_mlflow.monitor.check.check_registry import Check, check_uri, load_check
+from trueup_mlflow.monitor.check.predictions import LoadedModel
+from trueup_mlflow.monitor.check.registered_model import RegisteredVersion, resolve
 from trueup_mlflow.monitor.learned import learned_for, raw_of
-from trueup_mlflow.monitor.predictions import LoadedModel
-from trueup_mlflow.monitor.registered_model import RegisteredVersion, resolve
-from trueup_mlflow.monitor.row_ids import checked_ids
 from trueup_mlflow.monitor.store import MonitorStore
-from trueup_mlflow.monitor.tables import digest_of, read_table
 from trueup_mlflow.write.monitor_items import BatchRecord, estimate_metrics, timestamp_of
 
 _log = logging.getLogger("trueup")

@@ -25,8 +25,8 @@ from mlflow.tracking import MlflowClient
 from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE
 
 from trueup import __version__
-from trueup_mlflow.monitor.registered_model import RegisteredVersion
-from trueup_mlflow.monitor.state import state_of
+from trueup_mlflow.monitor.check.registered_model import RegisteredVersion
+from trueup_mlflow.monitor.page.state import state_of
 from trueup_mlflow.write.items import ROLE_TAG, VERSION_TAG
 from trueup_mlflow.write.monitor_items import (
     BATCH_TAG,

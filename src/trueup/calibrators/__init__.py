@@ -11,46 +11,46 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trueup.calibrators.base import Calibrator as Calibrator
     from trueup.calibrators.calibrated_model import CalibratedModel as CalibratedModel
-    from trueup.calibrators.calibrator_table import CalibratorScore as CalibratorScore
-    from trueup.calibrators.calibrator_table import CalibratorTable as CalibratorTable
-    from trueup.calibrators.compare import compare_calibrators as compare_calibrators
-    from trueup.calibrators.drift import DRIFT_WINDOWS as DRIFT_WINDOWS
     from trueup.calibrators.field_offset import FieldOffsetCalibrator as FieldOffsetCalibrator
-    from trueup.calibrators.guard import Guarded as Guarded
-    from trueup.calibrators.guard_decision import GuardDecision as GuardDecision
     from trueup.calibrators.histogram import HistogramCalibrator as HistogramCalibrator
     from trueup.calibrators.ilps import ILPSCalibrator as ILPSCalibrator
     from trueup.calibrators.isotonic import IsotonicCalibrator as IsotonicCalibrator
-    from trueup.calibrators.neural import NeuralCalibrator as NeuralCalibrator
-    from trueup.calibrators.offsets import OffsetTable as OffsetTable
-    from trueup.calibrators.offsets import offset_table as offset_table
+    from trueup.calibrators.judging.calibrator_table import CalibratorScore as CalibratorScore
+    from trueup.calibrators.judging.calibrator_table import CalibratorTable as CalibratorTable
+    from trueup.calibrators.judging.compare import compare_calibrators as compare_calibrators
+    from trueup.calibrators.judging.drift import DRIFT_WINDOWS as DRIFT_WINDOWS
+    from trueup.calibrators.judging.guard import Guarded as Guarded
+    from trueup.calibrators.judging.guard_decision import GuardDecision as GuardDecision
+    from trueup.calibrators.networks.neural import NeuralCalibrator as NeuralCalibrator
     from trueup.calibrators.platt import PlattCalibrator as PlattCalibrator
     from trueup.calibrators.shift import ShiftCalibrator as ShiftCalibrator
-    from trueup.calibrators.storage import load_calibrator as load_calibrator
-    from trueup.calibrators.storage import save_calibrator as save_calibrator
+    from trueup.calibrators.stored.offsets import OffsetTable as OffsetTable
+    from trueup.calibrators.stored.offsets import offset_table as offset_table
+    from trueup.calibrators.stored.storage import load_calibrator as load_calibrator
+    from trueup.calibrators.stored.storage import save_calibrator as save_calibrator
     from trueup.calibrators.temperature import TemperatureCalibrator as TemperatureCalibrator
 
 _HOME = {
-    "DRIFT_WINDOWS": "drift",
+    "DRIFT_WINDOWS": "judging.drift",
     "CalibratedModel": "calibrated_model",
     "Calibrator": "base",
-    "CalibratorScore": "calibrator_table",
-    "CalibratorTable": "calibrator_table",
+    "CalibratorScore": "judging.calibrator_table",
+    "CalibratorTable": "judging.calibrator_table",
     "FieldOffsetCalibrator": "field_offset",
-    "GuardDecision": "guard_decision",
-    "Guarded": "guard",
+    "GuardDecision": "judging.guard_decision",
+    "Guarded": "judging.guard",
     "HistogramCalibrator": "histogram",
     "ILPSCalibrator": "ilps",
     "IsotonicCalibrator": "isotonic",
-    "NeuralCalibrator": "neural",
-    "OffsetTable": "offsets",
+    "NeuralCalibrator": "networks.neural",
+    "OffsetTable": "stored.offsets",
     "PlattCalibrator": "platt",
     "ShiftCalibrator": "shift",
     "TemperatureCalibrator": "temperature",
-    "compare_calibrators": "compare",
-    "load_calibrator": "storage",
-    "save_calibrator": "storage",
-    "offset_table": "offsets",
+    "compare_calibrators": "judging.compare",
+    "load_calibrator": "stored.storage",
+    "save_calibrator": "stored.storage",
+    "offset_table": "stored.offsets",
 }
 
 __all__ = [*_HOME]

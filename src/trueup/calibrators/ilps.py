@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from trueup.calibrators.base import Calibrator, FieldArrays
-from trueup.calibrators.line_plot import (
+from trueup.calibrators.lines.line_plot import (
     LinePlot,
     fit_line_plot,
     hats,
@@ -94,7 +94,7 @@ class ILPSCalibrator(Calibrator):
         if self.solver == "convex":
             heights = fit_line_plot(rows, y, weight, knots, ridge=self.ridge)
         elif self.solver == "sgd":
-            from trueup.calibrators.ilps_sgd import descend_line_plot
+            from trueup.calibrators.networks.ilps_sgd import descend_line_plot
 
             heights = descend_line_plot(
                 rows,

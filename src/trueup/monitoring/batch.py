@@ -9,7 +9,7 @@ import numpy as np
 
 from trueup.monitoring.features import FeatureEncoder, as_table
 from trueup.monitoring.inputs import FloatArray, finite_vector
-from trueup.monitoring.support import sample_positions
+from trueup.monitoring.trust.support import sample_positions
 
 PART_ROWS = 65_536
 

@@ -12,16 +12,16 @@ from trueup.errors import InvalidInputError, NotFittedError
 from trueup.monitoring.batch import Batch
 from trueup.monitoring.features import FeatureEncoder
 from trueup.monitoring.inputs import FloatArray, finite_vector, is_binary
-from trueup.monitoring.out_of_fold import is_refittable, out_of_fold_predictions
-from trueup.monitoring.panel import ConsensusPanel, TrainingPanel, panel_from_arrays
-from trueup.monitoring.panel_fit import (
+from trueup.monitoring.learning.reference_periods import PeriodShift, period_shifts
+from trueup.monitoring.networks.out_of_fold import is_refittable, out_of_fold_predictions
+from trueup.monitoring.panel.panel import ConsensusPanel, TrainingPanel, panel_from_arrays
+from trueup.monitoring.panel.panel_fit import (
     Labelled,
     fit_binary_panel,
     fit_panel,
     fit_training_panel,
     reference_positions,
 )
-from trueup.monitoring.reference_periods import PeriodShift, period_shifts
 from trueup.monitoring.result import MSEEstimate
 from trueup.monitoring.storage import (
     nest,
@@ -33,7 +33,7 @@ from trueup.monitoring.storage import (
     untext,
     write,
 )
-from trueup.monitoring.support import SUPPORT_ROWS, SupportCheck
+from trueup.monitoring.trust.support import SUPPORT_ROWS, SupportCheck
 from trueup.read.order import require_one_order
 
 ReferenceKind = Literal["held-out", "train"]

@@ -10,12 +10,11 @@ import numpy as np
 from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError, NotFittedError
 from trueup.monitoring.batch import Batch
-from trueup.monitoring.check_network import CheckNetwork, Head, fit_check_network
 from trueup.monitoring.features import FeatureEncoder
 from trueup.monitoring.inputs import FAR, FloatArray, finite_vector, spread_of
-from trueup.monitoring.interval import batch_sampling_variance, log_interval
-from trueup.monitoring.networks import StackedMLP, TrainingPlan, as_tensor, seeded
-from trueup.monitoring.objectives import OBJECTIVES, Objective
+from trueup.monitoring.networks.check_network import CheckNetwork, Head, fit_check_network
+from trueup.monitoring.networks.networks import StackedMLP, TrainingPlan, as_tensor, seeded
+from trueup.monitoring.networks.objectives import OBJECTIVES, Objective
 from trueup.monitoring.result import MSEEstimate
 from trueup.monitoring.storage import (
     finite,
@@ -28,7 +27,8 @@ from trueup.monitoring.storage import (
     untext,
     write,
 )
-from trueup.monitoring.support import SUPPORT_ROWS, SupportCheck
+from trueup.monitoring.trust.interval import batch_sampling_variance, log_interval
+from trueup.monitoring.trust.support import SUPPORT_ROWS, SupportCheck
 from trueup.read.order import require_one_order
 
 DEFAULT_BATCH = 1_000

@@ -16,7 +16,7 @@ from trueup.calibrators import (
     TemperatureCalibrator,
 )
 from trueup.calibrators.field_offset import Offsets, fit_offsets
-from trueup.calibrators.shared_line_plot import fit_shared_line_plot
+from trueup.calibrators.lines.shared_line_plot import fit_shared_line_plot
 from trueup.errors import InvalidInputError
 from trueup.losses import LogLoss
 
@@ -188,8 +188,8 @@ class TestNeural:
         )
 
     def test_arrays_equal_the_torch_network(self):
-        from trueup.calibrators.network import Training, stacked_rows
-        from trueup.calibrators.neural_training import AuxiliaryNetwork
+        from trueup.calibrators.networks.network import Training, stacked_rows
+        from trueup.calibrators.networks.neural_training import AuxiliaryNetwork
 
         torch.manual_seed(0)
         training = Training(4, (8, 8), 1e-3, 0.0, 256, 1, 1, seed=0)

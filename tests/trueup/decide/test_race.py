@@ -7,7 +7,7 @@ from trueup.decide.evidence import log_evidence_known_variance, log_evidence_stu
 from trueup.decide.noise import seed_noise
 from trueup.decide.race import RaceRule
 from trueup.errors import InvalidInputError
-from trueup_optuna.allocation import next_training
+from trueup_optuna.final.allocation import next_training
 
 
 def table(rows=6, seeds=5, seed=0):

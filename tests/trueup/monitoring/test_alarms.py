@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trueup.monitoring.alarms import ReferenceProfile
+from trueup.monitoring.trust.alarms import ReferenceProfile
 
 
 def weather(n, seed=0, shift=0.0):

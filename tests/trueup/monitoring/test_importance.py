@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from trueup.monitoring.importance import (
+from trueup.monitoring.panel.importance import (
     effective_sample_size,
     pooled_scale,
     rulsif_weights,
@@ -34,8 +34,8 @@ def test_weights_equal_the_slow_twin_for_one_width_and_ridge(monkeypatch):
     rng = np.random.default_rng(0)
     reference, operational = rng.normal(size=(60, 2)), rng.normal(0.5, 1, size=(40, 2))
     expected = slow_weights(reference, operational, 0.6, 0.1, seed=3)
-    monkeypatch.setattr("trueup.monitoring.importance._WIDTHS", (0.6,))
-    monkeypatch.setattr("trueup.monitoring.importance._RIDGES", (0.1,))
+    monkeypatch.setattr("trueup.monitoring.panel.importance._WIDTHS", (0.6,))
+    monkeypatch.setattr("trueup.monitoring.panel.importance._RIDGES", (0.1,))
     np.testing.assert_allclose(rulsif_weights(reference, operational, 3), expected, rtol=1e-9)
 
 
@@ -80,8 +80,8 @@ def test_weights_equal_those_of_densratio_for_one_width_and_ridge(monkeypatch):
     densratio = pytest.importorskip("densratio")
     rng = np.random.default_rng(1)
     reference, operational = rng.normal(size=(70, 2)), rng.normal(0.7, 0.8, size=(50, 2))
-    monkeypatch.setattr("trueup.monitoring.importance._WIDTHS", (1.0,))
-    monkeypatch.setattr("trueup.monitoring.importance._RIDGES", (10.0,))
+    monkeypatch.setattr("trueup.monitoring.panel.importance._WIDTHS", (1.0,))
+    monkeypatch.setattr("trueup.monitoring.panel.importance._RIDGES", (10.0,))
     ref, op = pooled_scale(reference, operational)
     distances = ((op[:, None] - op[None]) ** 2).sum(-1)
     sigma = (np.median(distances[distances > 0.0]) / 2.0) ** 0.5

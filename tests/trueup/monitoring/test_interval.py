@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from trueup.monitoring.interval import (
+from trueup.monitoring.trust.interval import (
     batch_sampling_variance,
     log_interval,
     log_spread,

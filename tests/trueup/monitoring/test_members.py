@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
 
-from trueup.monitoring.disagreement import calibrated_disagreement, fit_disagreement
-from trueup.monitoring.members import Reference, bayesian_bootstrap, rescaled, weighted
-from trueup.monitoring.neighbours import neighbour_weights
+from trueup.monitoring.panel.disagreement import calibrated_disagreement, fit_disagreement
+from trueup.monitoring.panel.members import Reference, bayesian_bootstrap, rescaled, weighted
+from trueup.monitoring.panel.neighbours import neighbour_weights
 
 
 def test_neighbours_equal_scikit_learn():

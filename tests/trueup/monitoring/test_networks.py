@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from trueup.monitoring.baselines.two_step import fit_mean
-from trueup.monitoring.networks import StackedMLP, TrainingPlan, as_tensor, seeded, train
-from trueup.monitoring.objectives import squared_error
+from trueup.monitoring.networks.networks import StackedMLP, TrainingPlan, as_tensor, seeded, train
+from trueup.monitoring.networks.objectives import squared_error
 
 
 @pytest.fixture

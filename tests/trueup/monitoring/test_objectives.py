@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from trueup.monitoring import objectives
+from trueup.monitoring.networks import objectives
 
 
 def test_a_row_by_hand():

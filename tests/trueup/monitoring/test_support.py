@@ -3,7 +3,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from trueup.errors import NotFittedError
-from trueup.monitoring.support import SupportCheck, _area, domain_auc, sample_rows
+from trueup.monitoring.trust.support import SupportCheck, _area, domain_auc, sample_rows
 
 
 def test_area_equals_scikit_learn():

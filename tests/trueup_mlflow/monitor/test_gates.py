@@ -8,7 +8,7 @@ import pytest
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow.monitor.gates import duration, judged, threshold_of
-from trueup_mlflow.monitor.state import state_of
+from trueup_mlflow.monitor.page.state import state_of
 from trueup_mlflow.write.monitor_items import BatchRecord
 
 DAY = 86_400_000

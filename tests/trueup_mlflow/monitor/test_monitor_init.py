@@ -12,9 +12,9 @@ from sklearn.linear_model import LinearRegression
 from tests.trueup_mlflow.monitored import URI, draw, register, registered
 
 from trueup.errors import InvalidInputError
-from trueup_cli.monitor import monitor as command
+from trueup_cli.monitor.commands import monitor as command
 from trueup_mlflow import monitor
-from trueup_mlflow.monitor.batches import init_missing
+from trueup_mlflow.monitor.batch.batches import init_missing
 
 pytestmark = [
     # MLflow's progress bar and its model loading warn about themselves.

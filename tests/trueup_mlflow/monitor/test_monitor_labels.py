@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression
 from tests.trueup_mlflow.monitored import URI, draw, register, registered, version
 
 from trueup.errors import InvalidInputError
-from trueup_cli.monitor import monitor as command
+from trueup_cli.monitor.commands import monitor as command
 from trueup_mlflow import monitor
 from trueup_mlflow.monitor.store import MonitorStore
 

@@ -10,7 +10,7 @@ from tests.spark_session import NEEDS_SPARK, local_session
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow import monitor
-from trueup_mlflow.monitor.batches import estimate_chunks, estimate_periods
+from trueup_mlflow.monitor.batch.batches import estimate_chunks, estimate_periods
 
 URI = "models:/demand/1"
 

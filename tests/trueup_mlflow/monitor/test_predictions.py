@@ -11,8 +11,8 @@ from mlflow.types import ColSpec, DataType, Schema
 from sklearn.linear_model import LogisticRegression
 
 from trueup.errors import InvalidInputError, TrueupWarning
-from trueup_mlflow.monitor.check_registry import Wishes, train_check
-from trueup_mlflow.monitor.predictions import LoadedModel
+from trueup_mlflow.monitor.check.check_registry import Wishes, train_check
+from trueup_mlflow.monitor.check.predictions import LoadedModel
 
 pytestmark = [
     # MLflow's model saving and loading warn about themselves.

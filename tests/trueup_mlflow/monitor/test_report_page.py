@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from trueup.errors import InvalidInputError
-from trueup_mlflow.monitor.report_page import draw_series, render_report
+from trueup_mlflow.monitor.page.report_page import draw_series, render_report
 from trueup_mlflow.write.monitor_items import BatchRecord
 
 MARKUP = "<script>alert('x')</script>&amp;\"'{{ 7*7 }}"

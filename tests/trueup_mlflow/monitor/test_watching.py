@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from tests.trueup_mlflow.monitored import URI, draw, registered
 
-from trueup_cli.monitor import monitor as command
+from trueup_cli.monitor.commands import monitor as command
 from trueup_mlflow import monitor
 
 pytestmark = [

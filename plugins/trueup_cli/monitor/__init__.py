@@ -1,0 +1,1 @@
+"""``trueup monitor``: the commands around registered models."""

@@ -1,0 +1,47 @@
+"""What the commands of ``trueup monitor`` share: exit codes, the store, estimates in words."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from trueup_cli.shell.quiet import quiet_mlflow
+from trueup_cli.shell.wording import in_options
+
+FINE, ABOVE, NOT_TRUSTED = 0, 1, 3
+
+MODEL = click.argument("model_uri", metavar="models:/NAME/VERSION")
+
+
+def monitored(command: Callable[..., None]) -> Callable[..., None]:
+    """Set the tracking store, and turn errors of trueup into exit code 2 with their message."""
+
+    @click.option("--tracking-uri", default=None, help="MLflow store; by default that of MLflow.")
+    @functools.wraps(command)
+    def wrapped(tracking_uri: str | None, **options: Any) -> None:
+        import mlflow
+
+        if tracking_uri is not None:
+            mlflow.set_tracking_uri(tracking_uri)
+        with in_options({"labelled": "--labels"}), quiet_mlflow():
+            command(**options)
+
+    return wrapped
+
+
+def sentence(estimate: dict[str, Any]) -> str:
+    """Return an estimate with its interval, what it is, and what is to be said of it."""
+    mse, low, high = (_short(estimate[name]) for name in ("mse", "low", "high"))
+    numbers = f"{mse} [{low}, {high}] mean squared error, 90% interval"
+    if not estimate["reasons"]:
+        return f"{numbers}, {'trusted' if estimate['trusted'] else 'NOT TO BE TRUSTED'}"
+    title = "trusted, note" if estimate["trusted"] else "NOT TO BE TRUSTED"
+    return f"{numbers}, {title}: {'; '.join(estimate['reasons'])}"
+
+
+def _short(value: Any) -> str:
+    """Return a number with four digits; None is what was no finite number."""
+    return f"{value:.4g}" if isinstance(value, (int, float)) else "none"

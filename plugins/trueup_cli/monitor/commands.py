@@ -1,0 +1,203 @@
+"""``trueup monitor``: estimated error of registered models from the shell, cron and CI."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trueup_cli.monitor.base import ABOVE, FINE, MODEL, NOT_TRUSTED, monitored, sentence
+from trueup_cli.monitor.gates import status, watch
+from trueup_cli.shell.failures import BadInput
+from trueup_cli.shell.output import echo
+
+
+def _names(
+    context: click.Context,  # noqa: ARG001
+    option: click.Parameter,  # noqa: ARG001
+    values: tuple[str, ...],
+) -> tuple[str, ...] | None:
+    """Return names that were given one by one or between commas; None for none."""
+    return tuple(name.strip() for value in values for name in value.split(",")) or None
+
+
+@click.group("monitor")
+def monitor() -> None:
+    """Estimate the error of registered models before labels arrive."""
+
+
+@monitor.command("init")
+@MODEL
+@click.option("--reference", required=True, help="Labelled rows: .parquet, .csv or .csv.gz.")
+@click.option("--target", required=True, help="Column of the labels.")
+@click.option(
+    "--reference-is",
+    type=click.Choice(["held-out", "train"]),
+    default="held-out",
+    show_default=True,
+    help="Whether the model has seen the rows.",
+)
+@click.option("--row-id", default=None, help="Column that identifies a row, to join late labels.")
+@click.option("--time", default=None, help="Column of times: their spread widens first intervals.")
+@click.option("--time-format", default=None, help="Format of times that are text; ISO 8601 else.")
+@click.option("--features", multiple=True, callback=_names, help="Columns that the check sees.")
+@click.option("--ignore", multiple=True, callback=_names, help="Columns that it does not see.")
+@click.option("--prediction", default=None, help="Column of the model's output, of several.")
+@click.option("--fail-above", default=None, help="Threshold of status: an error, or 1.5x.")
+@click.option("--all-missing", is_flag=True, help="Every version of models:/NAME without a check.")
+@monitored
+def init(model_uri: str, reference: str, all_missing: bool, **options: Any) -> None:
+    """Train and register the check of a model version."""
+    from trueup_mlflow import monitor as monitoring
+    from trueup_mlflow.monitor.batch.batches import init_missing
+
+    options["ignore"] = options["ignore"] or ()
+    if all_missing:
+        name = model_uri.removeprefix("models:/").split("/")[0]
+        made = init_missing(name, reference, **options)
+        for uri in made:
+            echo(uri)
+        if not made:
+            echo(f"every version of {name} has a check", err=True)
+    else:
+        echo(monitoring.init(model_uri, reference, **options))
+
+
+@monitor.command("run")
+@MODEL
+@click.option("--batch", required=True, help="Rows without labels: .parquet, .csv or .csv.gz.")
+@click.option("--at", default=None, help="Time of the batch as an ISO date; now by default.")
+@click.option("--time-column", default=None, help="Split the file by the times of this column.")
+@click.option("--time-format", default=None, help="Format of times that are text; ISO 8601 else.")
+@click.option(
+    "--period",
+    type=click.Choice(["day", "week", "month"]),
+    default="month",
+    show_default=True,
+    help="Calendar period of a batch with --time-column.",
+)
+@click.option("--chunk-rows", type=click.IntRange(1), default=None, help="A batch each N rows.")
+@click.option("--segment", default=None, help="Column: an estimate for each level of 30 rows too.")
+@click.option("--json", "as_json", is_flag=True, help="Print each estimate as a line of JSON.")
+@monitored
+def run(model_uri: str, batch: str, as_json: bool, **how: Any) -> None:
+    """Estimate the error on a batch and log it.
+
+    An alias, models:/NAME@champion, stands for its version.
+
+    Exit code: 0 fine, 2 bad input, 3 an estimate is not to be trusted.
+    """
+    found = _estimates(model_uri, batch, **how)
+    for name, estimate in found:
+        values = estimate.to_dict()
+        line = json.dumps({"period": name, **values}) if as_json else sentence(values)
+        echo(line if as_json or not name else f"{name} {line}")
+    if not all(estimate.trusted for _, estimate in found):
+        raise click.exceptions.Exit(NOT_TRUSTED)
+
+
+def _estimates(
+    model_uri: str,
+    batch: str,
+    *,
+    at: str | None,
+    time_column: str | None,
+    time_format: str | None,
+    period: Any,
+    chunk_rows: int | None,
+    segment: str | None,
+) -> list[tuple[str, Any]]:
+    from trueup_mlflow import monitor as monitoring
+    from trueup_mlflow.monitor.batch.batches import estimate_chunks, estimate_periods
+
+    if time_column is not None and (chunk_rows is not None or at is not None):
+        raise BadInput("--time-column goes with neither --chunk-rows nor --at. Give one of them.")
+    if segment is not None and (time_column is not None or chunk_rows is not None):
+        raise BadInput("--segment is of one batch: it goes with neither --time-column nor chunks.")
+    if segment is not None:
+        return monitoring.estimate_segments(model_uri, batch, segment=segment, at=at)
+    if time_column is not None:
+        return estimate_periods(
+            model_uri, batch, time_column=time_column, period=period, time_format=time_format
+        )
+    if chunk_rows is not None:
+        return estimate_chunks(model_uri, batch, rows=chunk_rows, at=at)
+    return [("", monitoring.estimate(model_uri, batch, at=at))]
+
+
+@monitor.command("compare")
+@click.argument("champion", metavar="models:/NAME@champion")
+@click.argument("challenger", metavar="models:/NAME@challenger")
+@click.option("--batch", required=True, help="Rows without labels: .parquet, .csv or .csv.gz.")
+@click.option("--at", default=None, help="Time of the batch as an ISO date; now by default.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@monitored
+def compare(champion: str, challenger: str, batch: str, at: str | None, as_json: bool) -> None:
+    """Estimate the error of two models on one batch; decide over the batches that both have.
+
+    Exit code: 0 the challenger has the lower error, 1 the champion, 2 bad input, 3 inconclusive.
+    """
+    from trueup_mlflow import monitor as monitoring
+
+    found = monitoring.compare(champion, challenger, batch, at=at)
+    if as_json:
+        echo(json.dumps(found.to_dict(), allow_nan=False))
+    else:
+        for name in ("champion", "challenger"):
+            echo(f"{name} {sentence(getattr(found, name).to_dict())}")
+        if found.series is not None:
+            series = found.series
+            echo(
+                f"challenger - champion over {series.n_pairs} batches ({found.basis}): "
+                f"{series.difference:+.3g} [{series.low:+.3g}, {series.high:+.3g}]"
+            )
+        echo(f"{found.verdict}{': ' * bool(found.reason)}{found.reason}")
+    codes = {"challenger": FINE, "champion": ABOVE, "inconclusive": NOT_TRUSTED}
+    raise click.exceptions.Exit(codes[found.verdict])
+
+
+@monitor.command("realize")
+@MODEL
+@click.option("--labels", required=True, help="Row id and target: .parquet, .csv or .csv.gz.")
+@click.option(
+    "--min-labelled",
+    type=float,
+    default=0.8,
+    show_default=True,
+    help="Share of a batch's rows whose labels must be there.",
+)
+@monitored
+def realize(model_uri: str, labels: str, min_labelled: float) -> None:
+    """Log the realized error of every batch of which enough labels are there by now.
+
+    Labels of a batch may come in several files; one that comes again corrects the earlier one.
+    """
+    from trueup_mlflow import monitor as monitoring
+
+    found = monitoring.realize(model_uri, labels, min_labelled=min_labelled)
+    echo(
+        f"{found.matched} ids matched, {found.unknown} are of no batch, {found.missing} rows have "
+        f"no label; {found.waiting} batches wait for more labels"
+    )
+    echo(
+        f"{found.inside} of {found.n} realized batches lie in their 90% interval "
+        f"(95% interval {found.low:.0%} to {found.high:.0%} if batches were independent)"
+    )
+
+
+@monitor.command("report")
+@MODEL
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="HTML file to write.")
+@click.option("--threshold", "thresholds", type=float, multiple=True, help="Error drawn as a line.")
+@monitored
+def report(model_uri: str, out: Path, thresholds: tuple[float, ...]) -> None:
+    """Write one HTML page that needs no network."""
+    from trueup_mlflow import monitor as monitoring
+
+    echo(str(monitoring.report(model_uri, out, thresholds=thresholds)))
+
+
+monitor.add_command(status)
+monitor.add_command(watch)

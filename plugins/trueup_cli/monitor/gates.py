@@ -1,0 +1,136 @@
+"""``trueup monitor status`` and ``watch``: gates for cron and CI."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trueup.errors import TrueupError
+from trueup_cli.monitor.base import ABOVE, FINE, MODEL, NOT_TRUSTED, monitored, sentence
+from trueup_cli.shell.failures import BadInput
+from trueup_cli.shell.output import echo
+
+_BAD_INPUT = 2
+_CODES = {"fine": FINE, "above": ABOVE, "stale": ABOVE, "not trusted": NOT_TRUSTED}
+_BY_WEIGHT = (ABOVE, _BAD_INPUT, NOT_TRUSTED, FINE)
+
+
+@click.command("status")
+@click.argument("model_uris", nargs=-1, metavar="[models:/NAME[/VERSION|@ALIAS]]...")
+@click.option(
+    "--fail-above", default=None, help="Largest error that is fine, or 1.5x the reference's."
+)
+@click.option(
+    "--stale-after", default=None, help="Age from which the newest batch is stale: 36h, 2d."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a version.")
+@monitored
+def status(
+    model_uris: tuple[str, ...], fail_above: str | None, stale_after: str | None, as_json: bool
+) -> None:
+    """List the newest batch of every version; versions with an alias, or named ones, count.
+
+    Exit code: 0 fine, 1 the low end of an interval or the newest realized error is above the
+    threshold, or the newest batch is stale, 2 bad input, 3 an estimate is not to be trusted.
+    """
+    from trueup_mlflow import monitor as monitoring
+
+    gates = monitoring.status(model_uris, fail_above=fail_above, stale_after=stale_after)
+    if not gates and not as_json:
+        echo("no monitored model has a batch yet: see trueup monitor init and run")
+    for gate in gates:
+        if as_json:
+            echo(json.dumps(gate.to_dict(), allow_nan=False))
+            continue
+        note = f" {gate.note}" if gate.note else ""
+        apart = "" if gate.counts else " (no alias: does not count)"
+        estimate = sentence(gate.batch.estimate)
+        echo(f"{gate.uri} {gate.batch.time} {estimate}{note}{apart}")
+    raise click.exceptions.Exit(_worst({_CODES[gate.code] for gate in gates if gate.counts}))
+
+
+@click.command("watch")
+@MODEL
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--seconds", type=float, default=10.0, show_default=True, help="Pause between looks.")
+@click.option("--once", is_flag=True, help="Stop when the folder holds no more files.")
+@click.option("--time-column", default=None, help="Column whose latest time is the batch's.")
+@click.option("--name-pattern", default=None, help="Pattern of file names with (the time) in it.")
+@click.option("--time-format", default=None, help="Format of times that are text; ISO 8601 else.")
+@click.option("--modified-time", is_flag=True, help="Take the time at which a file was modified.")
+@click.option(
+    "--prometheus-port", type=int, default=None, help="Serve the latest estimate on this port."
+)
+@monitored
+def watch(
+    model_uri: str,
+    folder: Path,
+    seconds: float,
+    once: bool,
+    prometheus_port: int | None,
+    **times: Any,
+) -> None:
+    """Estimate the error on files as they come in FOLDER; they move to done/ or rejected/.
+
+    Exit code with --once, of the worst file: 0 fine, 1 above the threshold of init, 2 rejected,
+    3 an estimate is not to be trusted.
+    """
+    from trueup_mlflow.monitor.batch.watching import watch as watching
+
+    codes = set()
+    with contextlib.ExitStack() as stack:
+        exporter = _exporter(stack, model_uri, prometheus_port)
+        files = watching(model_uri, folder, seconds=seconds, once=once, times=_times(**times))
+        for path, outcome in files:
+            if isinstance(outcome, TrueupError):
+                codes.add(_BAD_INPUT)
+                echo(f"{path.name} {outcome}")
+                continue
+            codes.add(FINE if outcome.trusted else NOT_TRUSTED)
+            echo(f"{path.name} {sentence(outcome.to_dict())}")
+            if exporter is not None:
+                exporter.show(outcome)
+    if FINE in codes or NOT_TRUSTED in codes:
+        codes |= _gate(model_uri)
+    raise click.exceptions.Exit(_worst(codes))
+
+
+def _times(
+    time_column: str | None,
+    name_pattern: str | None,
+    time_format: str | None,
+    modified_time: bool,
+) -> Any:
+    from trueup_mlflow.monitor.batch.watching import BatchTimes
+
+    if sum((time_column is not None, name_pattern is not None, modified_time)) > 1:
+        raise BadInput(
+            "--time-column, --name-pattern and --modified-time exclude each other. Give one."
+        )
+    return BatchTimes(time_column, name_pattern, time_format, modified_time)
+
+
+def _gate(model_uri: str) -> set[int]:
+    """Return the code of the version's own threshold, where ``init`` was given one."""
+    from trueup_mlflow import monitor as monitoring
+
+    return {_CODES[gate.code] for gate in monitoring.status([model_uri])} & {ABOVE}
+
+
+def _worst(codes: set[int]) -> int:
+    return next((code for code in _BY_WEIGHT if code in codes), FINE)
+
+
+def _exporter(stack: contextlib.ExitStack, model_uri: str, port: int | None) -> Any:
+    if port is None:
+        return None
+    from trueup_mlflow.monitor.page.prometheus import PrometheusExporter
+
+    try:
+        return stack.enter_context(PrometheusExporter(model_uri, port))
+    except (ImportError, OSError) as error:
+        raise BadInput(f"--prometheus-port {port}: {error}") from error

@@ -1,0 +1,1 @@
+"""What all commands share: failures in one line, options in messages, output."""

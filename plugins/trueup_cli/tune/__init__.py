@@ -1,0 +1,1 @@
+"""``trueup tune``: run, go on with and report a study."""

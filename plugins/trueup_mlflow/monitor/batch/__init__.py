@@ -1,0 +1,1 @@
+"""Batches and labels as they come: tables, periods, a watched folder."""

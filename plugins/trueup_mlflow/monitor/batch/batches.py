@@ -1,0 +1,122 @@
+"""Batches of one table, by period or by number of rows; and the missing checks."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mlflow.tracking import MlflowClient
+
+from trueup.errors import InvalidInputError
+from trueup.monitoring import MSEEstimate
+from trueup_mlflow import monitor
+from trueup_mlflow.monitor.batch.periods import Period, periods_of
+from trueup_mlflow.monitor.batch.tables import is_spark_frame, read_table
+from trueup_mlflow.monitor.session import Session
+from trueup_mlflow.write.monitor_items import CHECK_URI_TAG, timestamp_of
+
+
+def estimate_periods(
+    model_uri: str,
+    table: Any,
+    *,
+    time_column: str,
+    period: Period = "month",
+    time_format: str | None = None,
+) -> list[tuple[str, MSEEstimate]]:
+    """Estimate and log each calendar period of a table as a batch of its own.
+
+    Parameters
+    ----------
+    model_uri : str
+        As in :func:`trueup_mlflow.monitor.estimate`.
+    table : data frame (pandas, Spark) or path of a parquet or CSV file
+        Rows of any number of periods. Of Spark, one period at a time is collected.
+    time_column : str
+        Column of the times; it is a feature only if the reference had it.
+    period : {"day", "week", "month"}, default "month"
+        Calendar period; the end of it is the time of the batch.
+    time_format : str, optional
+        Format of times that are text, as of ``strptime``; ISO 8601 by default.
+
+    Returns
+    -------
+    list of (str, MSEEstimate)
+        The period's name and its estimate, in order.
+
+    Raises
+    ------
+    InvalidInputError
+        If the column is missing, or a row of it holds no date.
+    """
+    session = Session.open(model_uri)
+    found = []
+    for label, part in periods_of(table, time_column, period, time_format):
+        end = label.end_time.to_pydatetime(warn=False)
+        found.append((str(label), session.estimate(part, at=end)))
+    return found
+
+
+def estimate_chunks(
+    model_uri: str, table: Any, *, rows: int, at: str | datetime | None = None
+) -> list[tuple[str, MSEEstimate]]:
+    """Estimate and log each run of consecutive rows of a table as a batch of its own.
+
+    Parameters
+    ----------
+    model_uri : str
+        As in :func:`trueup_mlflow.monitor.estimate`.
+    table : data frame of pandas or path of a parquet or CSV file
+        Rows in the order in which they came.
+    rows : int
+        Rows of a batch; the last one may have fewer.
+    at : str or datetime, optional
+        Time of the first batch, now by default; each further one is a second later.
+
+    Returns
+    -------
+    list of (str, MSEEstimate)
+        The first and last row, counted from 0, and the estimate.
+
+    Raises
+    ------
+    InvalidInputError
+        If ``rows`` is below 1, or the rows have no order, as those of Spark.
+    """
+    if rows < 1:
+        raise InvalidInputError(f"rows must be at least 1; got {rows}. Give the size of a batch.")
+    if is_spark_frame(table):
+        raise InvalidInputError(
+            "table must have an order to be cut into chunks of rows; got a Spark data frame. "
+            "Cut it by time with estimate_periods, or collect its rows in an order that means one."
+        )
+    whole = read_table(table)
+    session = Session.open(model_uri)
+    start = datetime.fromtimestamp(timestamp_of(at, "00000000") / 1000.0, UTC)
+    found = []
+    for number, first in enumerate(range(0, len(whole), rows)):
+        part, moment = whole.iloc[first : first + rows], start + timedelta(seconds=number)
+        found.append((f"{first}-{first + len(part) - 1}", session.estimate(part, at=moment)))
+    return found
+
+
+def init_missing(name: str, reference: Any, **wishes: Any) -> list[str]:
+    """Give every version of a registered model that has no check one; return their URIs.
+
+    ``wishes`` are the keywords of :func:`trueup_mlflow.monitor.init`.
+
+    Raises
+    ------
+    InvalidInputError
+        If the registry knows no such model, or as :func:`trueup_mlflow.monitor.init` does.
+    """
+    versions = MlflowClient().search_model_versions(f"name='{name}'")
+    if not versions:
+        raise InvalidInputError(
+            f"name must be a registered model; got {name!r}. Check name and tracking URI."
+        )
+    return [
+        monitor.init(f"models:/{name}/{version.version}", reference, **wishes)
+        for version in sorted(versions, key=lambda version: int(version.version))
+        if CHECK_URI_TAG not in version.tags
+    ]

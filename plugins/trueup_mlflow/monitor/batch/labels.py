@@ -1,0 +1,102 @@
+"""Labels that arrive late and in parts: kept beside the batch, joined by the row id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from trueup.errors import InvalidInputError
+from trueup.read.ids import id_texts
+from trueup_mlflow.monitor.batch.schema import Schema
+from trueup_mlflow.monitor.check.classes import label_numbers
+from trueup_mlflow.monitor.store import PREDICTION, ROW_ID
+
+LABEL = "label"
+
+
+@dataclass(frozen=True)
+class LateLabels:
+    """Labels of rows of any batch.
+
+    Attributes
+    ----------
+    rows : data frame
+        Columns ``row_id`` (text, by which tables of any origin join) and ``label``.
+    missing : int
+        Rows of the file without a label, which were skipped.
+    """
+
+    rows: pd.DataFrame
+    missing: int
+
+
+def late_labels(table: pd.DataFrame, schema: Schema) -> LateLabels:
+    """Return the labels of a table; rows without one are counted and skipped.
+
+    Raises
+    ------
+    InvalidInputError
+        If ``init`` was given no row id, a column is missing, an id has two labels, or ids or labels
+        have another type than in the reference.
+    """
+    row_id, target = schema.row_id, schema.target
+    if row_id is None:
+        raise InvalidInputError(
+            "row_id must have been given to init to join labels; got None. Run init with row_id."
+        )
+    absent = [name for name in (row_id, target) if name not in table]
+    if absent:
+        raise InvalidInputError(
+            f"labelled must have the columns {row_id!r} and {target!r}; got none of {absent}. "
+            "Add them."
+        )
+    _require_kind(table[row_id], schema)
+    present = table[[row_id, target]].dropna().reset_index(drop=True)
+    repeated = present[row_id].duplicated()
+    if repeated.any():
+        raise InvalidInputError(
+            f"labelled must have one label for each row id; got two for "
+            f"{present[row_id][repeated].iloc[0]}. Drop the repeats."
+        )
+    labels = label_numbers("labelled", present[target], schema.classes)
+    keys = id_texts(present[row_id].to_numpy(dtype=object)) if len(present) else np.zeros(0, object)
+    return LateLabels(pd.DataFrame({ROW_ID: keys, LABEL: labels}), len(table) - len(present))
+
+
+def merged(kept: pd.DataFrame | None, new: pd.DataFrame) -> pd.DataFrame:
+    """Return labels of a batch where later ones correct earlier ones."""
+    if kept is None:
+        return new
+    both = pd.concat([kept, new], ignore_index=True)
+    return both.drop_duplicates(ROW_ID, keep="last", ignore_index=True)
+
+
+def of_batch(predictions: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
+    """Return the labels of the rows of a batch."""
+    return labels[labels[ROW_ID].isin(set(_keys(predictions)))].reset_index(drop=True)
+
+
+def squared_error(predictions: pd.DataFrame, labels: pd.DataFrame) -> float:
+    """Return the mean squared error of the rows of a batch that have a label."""
+    keyed = pd.DataFrame({ROW_ID: _keys(predictions), PREDICTION: predictions[PREDICTION]})
+    rows = keyed.merge(labels, on=ROW_ID)
+    return float(((rows[LABEL] - rows[PREDICTION]) ** 2).mean())
+
+
+def _keys(predictions: pd.DataFrame) -> NDArray[np.object_]:
+    return id_texts(predictions[ROW_ID].to_numpy(dtype=object))
+
+
+def _require_kind(ids: pd.Series, schema: Schema) -> None:
+    if schema.id_kind is None or ids.isna().any() or not len(ids):
+        return
+    integer = pd.api.types.is_integer_dtype(ids.dtype)
+    if integer != (schema.id_kind == "integer"):
+        raise InvalidInputError(
+            "labelled must have row ids of the type that the batch had; got "
+            f"{ids.dtype}, {'int64' if schema.id_kind == 'integer' else 'text'} in the batch. "
+            "Convert them."
+        )

@@ -1,0 +1,154 @@
+"""What ``init`` was told and found out about the data of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from trueup.errors import InvalidInputError
+from trueup.monitoring.learning.learning import SCALE_PRIOR
+from trueup.monitoring.trust.alarms import ReferenceProfile
+
+IdKind = Literal["integer", "text"]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Names of columns, what the labels are, and the reference in a few numbers.
+
+    Attributes
+    ----------
+    target, row_id : str
+        Columns of the labels and of the ids.
+    features : tuple of str
+        Columns that the check sees.
+    binary : bool
+        Whether the labels are of two classes, so that the error is the Brier score.
+    means, spreads : dict of str to float
+        Of numeric features.
+    inputs : tuple of str
+        Columns that the model takes.
+    prediction : str or None
+        Column of the model's output that is the prediction.
+    classes : tuple of str
+        The negative and the positive class, where labels are names.
+    id_kind : {"integer", "text"} or None
+        What row ids are; None where it was not kept.
+    reference_error : float or None
+        Mean squared error on the reference.
+    scale_prior : tuple of float
+        How much the error may drift; see :mod:`trueup.monitoring.learning.reference_periods`.
+    profile : dict
+        :class:`ReferenceProfile` as JSON.
+    """
+
+    target: str
+    row_id: str | None
+    features: tuple[str, ...]
+    binary: bool
+    means: Mapping[str, float]
+    spreads: Mapping[str, float]
+    inputs: tuple[str, ...] = ()
+    prediction: str | None = None
+    classes: tuple[str, ...] = ()
+    id_kind: IdKind | None = None
+    reference_error: float | None = None
+    scale_prior: tuple[float, ...] = SCALE_PRIOR
+    profile: Mapping[str, Any] | None = None
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Schema:
+        """Return the schema that ``to_json`` gave, or that an earlier version kept."""
+        lists = ("features", "inputs", "classes", "scale_prior")
+        return cls(**{**values, **{k: tuple(values[k]) for k in lists if k in values}})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Features, inputs of the model and the row id, each once."""
+        ids = () if self.row_id is None else (self.row_id,)
+        return tuple(dict.fromkeys((*self.features, *self.inputs, *ids)))
+
+    def features_of(self, batch: pd.DataFrame) -> pd.DataFrame:
+        """Return the columns of a batch that the check sees.
+
+        Raises
+        ------
+        InvalidInputError
+            If one is missing or there are no rows.
+        """
+        return _columns_of(batch, self.features)
+
+    def inputs_of(self, batch: pd.DataFrame) -> pd.DataFrame:
+        """Return the columns of a batch that the model takes; raises as ``features_of``."""
+        names = self.inputs or self.features
+        missing = [name for name in names if name not in batch]
+        if missing:
+            raise InvalidInputError(
+                f"rows must be what the model takes; got none of its columns {missing}. Pass the "
+                "columns that the model was trained on."
+            )
+        return _columns_of(batch, names)
+
+    def moved(self, features: pd.DataFrame, top: int = 5) -> tuple[tuple[str, float], ...]:
+        """Return the numbers whose mean moved most, in the reference's standard deviations."""
+        shifts = {
+            name: float((features[name].mean() - self.means[name]) / self.spreads[name])
+            for name in self.means
+        }
+        finite = [(name, shift) for name, shift in shifts.items() if np.isfinite(shift)]
+        return tuple(sorted(finite, key=lambda pair: -abs(pair[1]))[:top])
+
+    def alarms(self, features: pd.DataFrame, y_pred: Any) -> tuple[str, ...]:
+        """Return what looks broken in a batch."""
+        if self.profile is None:
+            return ()
+        return ReferenceProfile.from_json(dict(self.profile)).alarms(features, y_pred)
+
+
+def require_columns(reference: pd.DataFrame, names: Sequence[str | None]) -> None:
+    """Refuse a reference that lacks a column.
+
+    Raises
+    ------
+    InvalidInputError
+        If one is missing.
+    """
+    for name in names:
+        if name is not None and name not in reference:
+            raise InvalidInputError(
+                f"reference must have the column {name!r}; got {list(reference.columns)}. "
+                "Check the spelling."
+            )
+
+
+def numeric_moments(
+    reference: pd.DataFrame, features: Sequence[str]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return means and standard deviations of the numeric features."""
+    numeric = reference[list(features)].select_dtypes("number")
+    means = numeric.mean().fillna(0.0)
+    spreads = numeric.std().replace(0.0, 1.0).fillna(1.0)
+    return (
+        {str(name): float(value) for name, value in means.items()},
+        {str(name): float(value) for name, value in spreads.items()},
+    )
+
+
+def _columns_of(batch: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    missing = [name for name in names if name not in batch]
+    if missing:
+        raise InvalidInputError(
+            f"batch must have the columns {list(names)}; got none of {missing}. "
+            "Pass the features that the reference had."
+        )
+    if batch.empty:
+        raise InvalidInputError("batch must hold rows; got none. Check where they come from.")
+    return batch[list(names)]

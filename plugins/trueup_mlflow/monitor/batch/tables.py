@@ -1,0 +1,104 @@
+"""Tables of batches and labels: read, and hashed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pyarrow import timestamp
+from pyarrow.compute import local_timestamp
+from pyarrow.types import is_timestamp
+
+from trueup.errors import InvalidInputError
+from trueup_mlflow.monitor.batch.row_ids import ids_from_csv
+from trueup_mlflow.monitor.batch.schema import IdKind
+from trueup_mlflow.write.reasons import reason_of
+
+
+def read_table(
+    source: Any,
+    *,
+    columns: Sequence[str | None] = (),
+    row_id: str | None = None,
+    kind: IdKind | None = None,
+) -> pd.DataFrame:
+    """Return a data frame as it is, collect one of Spark, or read a parquet or CSV file.
+
+    Of a Spark data frame only ``columns`` are collected, or all if none are named, in the order of
+    ``row_id``: Spark gives rows in any order, and the same batch must be the same. Row ids of a CSV
+    file stay the text that is written there, "00420" too, unless the reference has integers.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file is of another kind or cannot be read, or a Spark data frame has no row id.
+    """
+    if isinstance(source, pd.DataFrame):
+        return source
+    if is_spark_frame(source):
+        return _collected(source, columns, row_id)
+    path = Path(source)
+    if path.suffix not in (".parquet", ".csv", ".gz"):
+        raise InvalidInputError(
+            f"file must end in .parquet, .csv or .csv.gz; got {path.name!r}. Convert it."
+        )
+    if not path.exists():
+        raise InvalidInputError(f"file must exist; got {str(path)!r}. Check the path.")
+    try:
+        return pd.read_parquet(path) if path.suffix == ".parquet" else _csv(path, row_id, kind)
+    except Exception as failure:  # each reader has its own for a file that is broken
+        raise InvalidInputError(
+            f"file must be readable; got {str(path)!r}: {reason_of(failure)}. Check its format."
+        ) from failure
+
+
+def is_spark_frame(source: Any) -> bool:
+    """Return whether the source is a data frame of Spark, which is not imported for that."""
+    return not isinstance(source, str | Path) and hasattr(source, "mapInArrow")
+
+
+def quoted(name: str) -> str:
+    """Return the name of a column as Spark's SQL takes it, with dots and spaces."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _collected(frame: Any, columns: Sequence[str | None], row_id: str | None) -> pd.DataFrame:
+    if row_id is None or row_id not in frame.columns:
+        raise InvalidInputError(
+            f"row_id must be a column of a Spark data frame, whose rows have no order; got "
+            f"{row_id!r}. Give init a row id."
+        )
+    names = [name for name in frame.columns if name in columns or not columns]
+    table = frame.select(*map(quoted, names)).toArrow().sort_by(row_id)
+    zone = frame.sparkSession.conf.get("spark.sql.session.timeZone")
+    local = [_local_time(column, zone) for column in table.columns]
+    rows: pd.DataFrame = table.from_arrays(local, names=names).to_pandas()
+    return rows
+
+
+def _local_time(column: Any, zone: str) -> Any:
+    """Return instants as the times that Spark shows; a file would hold these."""
+    if not is_timestamp(column.type) or column.type.tz is None:
+        return column
+    return local_timestamp(column.cast(timestamp(column.type.unit, tz=zone)))
+
+
+def _csv(path: Path, row_id: str | None, kind: IdKind | None) -> pd.DataFrame:
+    table = pd.read_csv(path, dtype=None if row_id is None else {row_id: "object"})
+    if row_id is not None and row_id in table:
+        table[row_id] = ids_from_csv(table[row_id], kind)
+    return table
+
+
+def digest_of(
+    features: pd.DataFrame, prediction: np.ndarray[Any, Any], ids: pd.Series | None
+) -> str:
+    """Return the hash that says which batch this is: of its rows, in whatever order."""
+    rows = features.reset_index(drop=True).assign(_prediction=prediction)
+    rows = rows if ids is None else rows.assign(_id=ids)
+    hashed = np.sort(pd.util.hash_pandas_object(rows, index=False).to_numpy())
+    return hashlib.blake2b(hashed.tobytes(), digest_size=8).hexdigest()

@@ -1,0 +1,232 @@
+"""A watched folder: each complete file is estimated and moved, whatever is wrong with it."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from mlflow.exceptions import MlflowException
+from mlflow.tracking import MlflowClient
+from numpy.typing import NDArray
+
+from trueup.errors import InvalidInputError, TrueupError
+from trueup.monitoring import MSEEstimate
+from trueup.read.times import read_times
+from trueup_mlflow.monitor.batch.tables import read_table
+from trueup_mlflow.monitor.check.check_registry import check_uri
+from trueup_mlflow.monitor.check.registered_model import resolve
+from trueup_mlflow.monitor.session import Session
+from trueup_mlflow.write.reasons import reason_of
+
+SUFFIXES = (".parquet", ".csv", ".csv.gz")
+SETTLED_SECONDS = 1.0
+"""A file that changed less than this ago may still be written."""
+
+
+@dataclass(frozen=True)
+class BatchTimes:
+    """Where the time of a file's batch comes from.
+
+    Attributes
+    ----------
+    column : str or None
+        Column of the rows; the latest time of it is the batch's.
+    pattern : str or None
+        Regular expression with one group around the time in the file's name.
+    time_format : str or None
+        Format of either, as of ``strptime``; ISO 8601 by default.
+    modified : bool
+        Whether the time at which the file was last modified stands in.
+    """
+
+    column: str | None = None
+    pattern: str | None = None
+    time_format: str | None = None
+    modified: bool = False
+
+    def of(self, path: Path, rows: pd.DataFrame) -> datetime | None:
+        """Return the time of a file's batch; None for now.
+
+        Raises
+        ------
+        InvalidInputError
+            If the name does not match or holds no time, or the column is missing.
+        """
+        if self.pattern is not None:
+            return self._of_name(path.name)
+        if self.column is not None:
+            return self._of_rows(rows)
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC) if self.modified else None
+
+    def _of_name(self, name: str) -> datetime:
+        found = re.search(self.pattern or "", name)
+        if found is None or not found.groups():
+            raise InvalidInputError(
+                f"name_pattern must match the file's name with a group around the time; got "
+                f"{name!r}. Correct the pattern or the name."
+            )
+        return _moment(read_times([found[1]], time_format=self.time_format))
+
+    def _of_rows(self, rows: pd.DataFrame) -> datetime:
+        if self.column not in rows:
+            raise InvalidInputError(
+                f"time_column must be a column of the batch; got {self.column!r}. Check the "
+                "spelling."
+            )
+        return _moment(read_times(rows[self.column], time_format=self.time_format))
+
+
+def watch(
+    model_uri: str,
+    folder: str | Path,
+    *,
+    seconds: float = 10.0,
+    once: bool = False,
+    times: BatchTimes | None = None,
+) -> Iterator[tuple[Path, MSEEstimate | TrueupError]]:
+    """Estimate and log files as they come in a folder.
+
+    Parameters
+    ----------
+    model_uri : str
+        As in :func:`trueup_mlflow.monitor.estimate`; an alias is followed anew at each look.
+    folder : str or path
+        Parquet and CSV files. A file that grows is waited for until it has been left alone.
+    seconds : float, default 10
+        Pause between two looks.
+    once : bool, default False
+        Stop when the folder holds no more files.
+    times : BatchTimes, optional
+        Where the times of batches come from; by default the moment at which a file is judged.
+
+    Yields
+    ------
+    (Path, MSEEstimate or TrueupError)
+        Each file in the order of its age, with its estimate or what is wrong with it.
+
+    Raises
+    ------
+    InvalidInputError
+        If the version has no check, or there is no such version; the files stay.
+
+    Notes
+    -----
+    A file moves to ``done/`` after it was logged, or to ``rejected/`` with the reason beside it in
+    ``<name>.reason.txt``; a second one of the same name gets a number. A process that is killed in
+    between leaves the file; the next one finds its batch logged, logs nothing twice, and moves it.
+    """
+    root, session = Path(folder), None
+    while True:
+        session = _current(session, model_uri)
+        ready, growing = _complete(root)
+        stayed = False
+        for path in ready:
+            session = _current(session, model_uri)  # a file is not to blame if the alias moved
+            outcome = _handle(session, path, times or BatchTimes())
+            stayed = stayed or isinstance(outcome, StoreUnavailableError)
+            yield path, outcome
+        if once and (stayed or not growing):
+            return
+        time.sleep(SETTLED_SECONDS / 4.0 if growing else seconds)
+
+
+class StoreUnavailableError(TrueupError):
+    """The store took no batch; the file stays where it is and is tried again."""
+
+
+def _current(session: Session | None, model_uri: str) -> Session:
+    """Return the session of the version that the URI means now; loaded only if it is another."""
+    version = resolve(model_uri, MlflowClient())
+    check = check_uri(version)
+    if session is not None and session.version == version and session.check_uri == check:
+        return session
+    return Session.open(model_uri)
+
+
+def _complete(root: Path) -> tuple[list[Path], bool]:
+    """Return files that were left alone, the oldest first, and whether others still grow."""
+    changed = {
+        path: _changed(path)
+        for path in root.iterdir()
+        if path.name.endswith(SUFFIXES) and not path.name.startswith(".")
+    }
+    now = time.time()
+    ready = [path for path, at in changed.items() if not 0.0 <= now - at < SETTLED_SECONDS]
+    return sorted(ready, key=lambda path: (changed[path], path.name)), len(ready) < len(changed)
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # a dangling link, or another watcher was faster
+        return 0.0
+
+
+def _handle(session: Session, path: Path, times: BatchTimes) -> MSEEstimate | TrueupError:
+    outcome = _outcome(session, path, times)
+    if isinstance(outcome, StoreUnavailableError):
+        return outcome
+    rejected = isinstance(outcome, TrueupError)
+    moved = _move(path, path.parent / ("rejected" if rejected else "done"))
+    if rejected and moved is not None:
+        moved.with_name(f"{moved.name}.reason.txt").write_text(f"{outcome}\n", encoding="utf-8")
+    return outcome
+
+
+def _outcome(session: Session, path: Path, times: BatchTimes) -> MSEEstimate | TrueupError:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise InvalidInputError("file must be a regular file; got another kind. Remove it.")
+        schema = session.check.schema
+        rows = read_table(path, row_id=schema.row_id, kind=schema.id_kind)
+        at = times.of(path, rows)
+    except Exception as failure:  # whatever a reader says of a broken file must not end the watch
+        return _as_ours(failure)
+    try:
+        return session.estimate(rows, at=at)
+    except (MlflowException, OSError) as failure:
+        return StoreUnavailableError(f"the store failed: {reason_of(failure)}. The file stays.")
+    except Exception as failure:  # values that no check foresaw
+        return _as_ours(failure)
+
+
+def _as_ours(failure: Exception) -> TrueupError:
+    if isinstance(failure, TrueupError):
+        return failure
+    kind = type(failure).__name__
+    return InvalidInputError(
+        f"file must be a table; got {kind}: {reason_of(failure)[:300]}. Check how it was written."
+    )
+
+
+def _move(path: Path, folder: Path) -> Path | None:
+    """Move a file into a folder, under a number where its name is taken."""
+    folder.mkdir(exist_ok=True)
+    target, number = folder / path.name, 1
+    while os.path.lexists(target):
+        number += 1
+        stem, dot, suffix = path.name.partition(".")
+        target = folder / f"{stem}-{number}{dot}{suffix}"
+    try:
+        return path.rename(target)
+    except FileNotFoundError:  # another watcher was faster
+        return None
+
+
+def _moment(values: NDArray[Any]) -> datetime:
+    """Return the latest of times."""
+    if values.dtype.kind != "M" or not len(values):
+        raise InvalidInputError(
+            f"times of batches must be dates; got {values.dtype}. Give their format."
+        )
+    seconds = values.max().astype("datetime64[us]").astype(np.int64) / 1e6
+    return datetime.fromtimestamp(float(seconds), UTC)

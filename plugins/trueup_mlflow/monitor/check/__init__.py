@@ -1,0 +1,1 @@
+"""The registered model, and the check that belongs to it."""

@@ -1,0 +1,253 @@
+"""The check of a model version in the registry: train, log, register, link, load."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import mlflow
+import pandas as pd
+from mlflow.artifacts import download_artifacts
+from mlflow.models import get_model_info
+from mlflow.tracking import MlflowClient
+
+from trueup import __version__
+from trueup.errors import InvalidInputError
+from trueup.monitoring import ConsensusEstimator, OneStepCheckModel
+from trueup.monitoring.inputs import is_binary
+from trueup.monitoring.learning.learning import SCALE_PRIOR
+from trueup.monitoring.learning.reference_periods import scale_prior
+from trueup.monitoring.trust.alarms import ReferenceProfile
+from trueup.read.times import read_times
+from trueup_mlflow.monitor.batch.row_ids import id_kind
+from trueup_mlflow.monitor.batch.schema import Schema, numeric_moments, require_columns
+from trueup_mlflow.monitor.check.classes import label_numbers, target_classes
+from trueup_mlflow.monitor.check.feature_choice import chosen_features
+from trueup_mlflow.monitor.check.predictions import LoadedModel
+from trueup_mlflow.monitor.check.registered_model import RegisteredVersion
+from trueup_mlflow.monitor.store import experiment_of
+from trueup_mlflow.write.items import ROLE_TAG, VERSION_TAG
+from trueup_mlflow.write.monitor_items import (
+    CHECK_ID_TAG,
+    CHECK_ROLE,
+    CHECK_URI_TAG,
+    CHECKED_URI_TAG,
+    MODEL_TAG,
+    VERSION_OF_MODEL_TAG,
+    check_alias,
+    check_name,
+)
+
+ReferenceKind = Literal["held-out", "train"]
+_CODE = Path(__file__).with_name("check_model_code.py")
+
+
+@dataclass(frozen=True)
+class Check:
+    """A loaded check."""
+
+    consensus: ConsensusEstimator
+    one_step: OneStepCheckModel
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user of ``init`` said about the reference.
+
+    Attributes
+    ----------
+    target, row_id, time : str
+        Columns of labels, ids and times.
+    reference_is : {"held-out", "train"}
+        Whether the model has seen the rows.
+    features, ignore : sequence of str
+        Columns that the check is to see, or not.
+    prediction : str
+        Column of the model's output.
+    time_format : str
+        Format of times that are text.
+    """
+
+    target: str
+    row_id: str | None = None
+    reference_is: ReferenceKind = "held-out"
+    time: str | None = None
+    time_format: str | None = None
+    features: Sequence[str] | None = None
+    ignore: Sequence[str] = ()
+    prediction: str | None = None
+
+
+def train_check(model: LoadedModel, reference: pd.DataFrame, wishes: Wishes) -> Check:
+    """Describe a labelled reference, and fit the consensus and the paper's L on it.
+
+    Raises
+    ------
+    InvalidInputError
+        If anything is wrong with the reference, or with the model's predictions for it.
+    """
+    schema = _described(model, reference, wishes)
+    features = schema.features_of(reference)
+    labels = label_numbers("target", reference[wishes.target], schema.classes)
+    prediction = model.predict(reference, schema)
+    estimator = model.estimator if wishes.reference_is == "train" else None
+    consensus = ConsensusEstimator(estimator, reference=wishes.reference_is)
+    consensus.fit(features, prediction, labels)
+    one_step = OneStepCheckModel().fit(features, prediction, labels)
+    means, spreads = numeric_moments(reference, schema.features)
+    told = replace(
+        schema,
+        means=means,
+        spreads=spreads,
+        reference_error=consensus.reference_error,
+        scale_prior=_scale_prior(consensus, reference, wishes),
+        profile=ReferenceProfile.of(features, prediction).to_json(),
+    )
+    return Check(consensus, one_step, told)
+
+
+def _described(model: LoadedModel, reference: pd.DataFrame, wishes: Wishes) -> Schema:
+    require_columns(reference, (wishes.target, wishes.row_id, wishes.time))
+    apart = (wishes.target, wishes.row_id, wishes.time)
+    rest = tuple(str(name) for name in reference.columns if name not in apart)
+    inputs = tuple(name for name in model.inputs if name != wishes.target) or rest
+    if wishes.reference_is == "train":  # the model is refitted on what the check sees
+        features = inputs
+    else:
+        candidates = [name for name in inputs if name in reference] or rest
+        features = chosen_features(
+            reference, candidates, features=wishes.features, ignore=wishes.ignore
+        )
+    classes = target_classes(reference[wishes.target], model.classes)
+    labels = label_numbers("target", reference[wishes.target], classes)
+    return Schema(
+        target=wishes.target,
+        row_id=wishes.row_id,
+        features=features,
+        binary=is_binary(labels),
+        means={},
+        spreads={},
+        inputs=inputs,
+        prediction=wishes.prediction,
+        classes=classes,
+        id_kind=id_kind(reference[wishes.row_id]) if wishes.row_id else None,
+    )
+
+
+def _scale_prior(
+    consensus: ConsensusEstimator, reference: pd.DataFrame, wishes: Wishes
+) -> tuple[float, ...]:
+    if wishes.time is None:
+        return SCALE_PRIOR
+    times = read_times(reference[wishes.time], len(reference), time_format=wishes.time_format)
+    return scale_prior(consensus.period_shifts(times))
+
+
+def register_check(check: Check, version: RegisteredVersion, client: MlflowClient) -> str:
+    """Log the check in a run of its own, register it and link both; return its URI."""
+    with tempfile.TemporaryDirectory() as folder, _own_run(version, client) as run_id:
+        paths = {name: str(Path(folder) / f"{name}.npz") for name in ("consensus", "one_step")}
+        check.consensus.save(paths["consensus"])
+        check.one_step.save(paths["one_step"])
+        info = mlflow.pyfunc.log_model(
+            name="check",
+            python_model=str(_CODE),
+            artifacts=paths,
+            metadata={"trueup_schema": check.schema.to_json()},
+            pip_requirements=[f"trueup[torch,sklearn]=={__version__}"],
+        )
+    registered = mlflow.register_model(info.model_uri, check_name(version.name))
+    uri = f"models:/{registered.name}/{registered.version}"
+    client.set_registered_model_alias(
+        registered.name, check_alias(version.version), registered.version
+    )
+    client.set_model_version_tag(registered.name, registered.version, CHECKED_URI_TAG, version.uri)
+    client.set_model_version_tag(version.name, version.version, CHECK_URI_TAG, uri)
+    if version.model_id is not None and info.model_id is not None:
+        client.set_logged_model_tags(info.model_id, {CHECK_ID_TAG: version.model_id})
+    client.set_tag(run_id, CHECK_URI_TAG, uri)
+    return uri
+
+
+def load_check(version: RegisteredVersion) -> Check:
+    """Return the check that ``init`` registered for the version.
+
+    The arrays of the check are read; the code that is stored beside them is not run.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is none, or it is damaged.
+    """
+    uri = check_uri(version)
+    with tempfile.TemporaryDirectory() as folder:
+        files = Path(download_artifacts(artifact_uri=uri, dst_path=folder), "artifacts")
+        consensus = ConsensusEstimator.load(files / "consensus.npz")
+        one_step = OneStepCheckModel.load(files / "one_step.npz")
+    return Check(consensus, one_step, load_schema(version))
+
+
+def load_schema(version: RegisteredVersion) -> Schema:
+    """Return what ``init`` was told about the data of the version; no model is loaded.
+
+    Raises
+    ------
+    InvalidInputError
+        If the version has no check.
+    """
+    metadata = get_model_info(check_uri(version)).metadata or {}
+    return Schema.from_json(metadata["trueup_schema"])
+
+
+def check_uri(version: RegisteredVersion) -> str:
+    """Return the URI of the check of a version: one that the registry knows as this version's.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is none, or the version's tag points to any other model.
+    """
+    uri = version.tags.get(CHECK_URI_TAG)
+    if uri is None:
+        raise InvalidInputError(
+            f"model_uri must be a version with a check; got {version.uri!r}. Make one with: "
+            f"trueup monitor init {version.uri} --reference FILE --target COLUMN."
+        )
+    name = check_name(version.name)
+    own = re.fullmatch(rf"models:/{re.escape(name)}/([0-9]+)", uri)
+    if own is None:
+        raise _not_its_own(version, uri)
+    if MlflowClient().get_model_version(name, own[1]).tags.get(CHECKED_URI_TAG) != version.uri:
+        raise _not_its_own(version, uri)
+    return uri
+
+
+def _not_its_own(version: RegisteredVersion, uri: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{CHECK_URI_TAG} of {version.uri} must be a version of {check_name(version.name)!r} that "
+        f"was made for it; got {uri!r}. Somebody has changed the tag: make the check again with "
+        f"trueup monitor init {version.uri} --reference FILE --target COLUMN."
+    )
+
+
+@contextmanager
+def _own_run(version: RegisteredVersion, client: MlflowClient) -> Iterator[str]:
+    """Yield a run of the check's training beside whatever run the user has open."""
+    with mlflow.start_run(
+        experiment_id=experiment_of(version.name, client),
+        run_name=f"check of version {version.version}",
+        nested=mlflow.active_run() is not None,
+        tags={
+            ROLE_TAG: CHECK_ROLE,
+            MODEL_TAG: version.name,
+            VERSION_OF_MODEL_TAG: version.version,
+            VERSION_TAG: __version__,
+        },
+    ) as run:
+        yield str(run.info.run_id)

@@ -1,0 +1,171 @@
+"""Predictions of a registered model: one number a row, never by a silent guess."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import mlflow
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from trueup.errors import InvalidInputError
+from trueup.monitoring.networks.out_of_fold import is_refittable
+from trueup_mlflow.models.raw_model import raw_model
+from trueup_mlflow.monitor.batch.schema import Schema
+from trueup_mlflow.monitor.batch.signature import as_served, input_columns, single_output
+from trueup_mlflow.write.reasons import reason_of
+
+FloatArray = NDArray[np.float64]
+
+_LONGEST_REASON = 160
+_HARD_ROWS = 30
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model that predicts numbers, or the probability of the positive class."""
+
+    pyfunc: Any
+
+    @classmethod
+    def load(cls, uri: str) -> LoadedModel:
+        """Load the model of a URI.
+
+        Raises
+        ------
+        InvalidInputError
+            If MLflow cannot load it; nothing has been registered by then.
+        """
+        try:
+            return cls(mlflow.pyfunc.load_model(uri))
+        except Exception as failure:  # whatever a flavor raises, the answer to the user is the same
+            raise InvalidInputError(
+                f"model_uri must be a model that can be loaded here; got {uri!r}: "
+                f"{reason_of(failure)}. Install what the model needs."
+            ) from failure
+
+    @property
+    def estimator(self) -> Any:
+        """The scikit-learn-like model inside, or None where it cannot be refitted."""
+        raw = raw_model(self.pyfunc)
+        return raw if is_refittable(raw) else None
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """Classes of a classifier, in the order of its probabilities; none for another model."""
+        found = getattr(self.estimator, "classes_", None)
+        return () if found is None else tuple(np.asarray(found).tolist())
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Columns that the signature or the model inside names; none if neither does."""
+        named = input_columns(self.pyfunc)
+        if named:
+            return named
+        seen = getattr(self.estimator, "feature_names_in_", None)
+        return () if seen is None else tuple(str(name) for name in seen)
+
+    def predict(self, rows: pd.DataFrame, schema: Schema) -> FloatArray:
+        """Return one number per row: the probability of the positive class of two.
+
+        Raises
+        ------
+        InvalidInputError
+            If the model refuses the rows, gives several columns of which none was chosen, hard
+            classes in place of probabilities, or a number that is not finite.
+        """
+        served = as_served(schema.inputs_of(rows), self.pyfunc)
+        try:
+            if schema.binary and schema.prediction is None and self._has_probabilities:
+                table = np.asarray(self.estimator.predict_proba(served), dtype=np.float64)
+                return self._finite(table[:, self._positive(schema)])
+            output = self.pyfunc.predict(served)
+        except InvalidInputError:
+            raise
+        except Exception as failure:  # a schema that differs reads differently in each flavor
+            raise InvalidInputError(
+                f"rows must be what the model takes; got columns {list(served.columns)}: "
+                f"{_short(failure)}. Pass the columns that the model was trained on."
+            ) from None  # the cause may print rows
+        return self._finite(self._one_column(output, len(served), schema))
+
+    @property
+    def _has_probabilities(self) -> bool:
+        return hasattr(self.estimator, "predict_proba")
+
+    def _positive(self, schema: Schema) -> int:
+        """Return the column of the positive class."""
+        if not schema.classes:
+            return 1
+        names = [str(one) for one in self.classes]
+        return names.index(schema.classes[1])
+
+    def _one_column(self, output: Any, n: int, schema: Schema) -> FloatArray:
+        table = _as_frame(output, n)
+        names = [str(name) for name in table.columns]
+        chosen = schema.prediction or single_output(self.pyfunc, names)
+        if (
+            chosen is None
+            and len(names) == 2
+            and schema.classes
+            and set(schema.classes) == {*names}
+        ):
+            chosen = schema.classes[1]
+        if chosen is None and len(names) == 1:
+            chosen = names[0]
+        if chosen is None or chosen not in names:
+            got = f"{len(names)} columns, {names}" if chosen is None else f"{chosen!r} of {names}"
+            raise InvalidInputError(
+                f"prediction must name one column of what the model gives; got {got}. "
+                f"Run init with prediction={names[-1]!r}, or another of them."
+            )
+        values = _numbers(table.iloc[:, names.index(chosen)])
+        if schema.binary and len(values) >= _HARD_ROWS and np.isin(values, (0.0, 1.0)).all():
+            raise _hard("0 and 1 in every row")
+        return values
+
+    @staticmethod
+    def _finite(values: FloatArray) -> FloatArray:
+        if not np.isfinite(values).all():
+            index = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise InvalidInputError(
+                f"the model's predictions must be finite; got {values[index]} from the model at "
+                f"index {index}. The model, not the batch, is at fault: see what it does there."
+            )
+        return values
+
+
+def _as_frame(output: Any, n: int) -> pd.DataFrame:
+    """Return what a model gave as a table; arrays have their positions as names."""
+    table = output if isinstance(output, pd.DataFrame) else None
+    if table is None:
+        array = np.asarray(output)
+        table = pd.DataFrame(array.reshape(len(array), -1) if array.ndim else array.reshape(1, 1))
+    if len(table) != n:
+        raise InvalidInputError(
+            f"the model must give one prediction for each row; got {len(table)} for {n}. "
+            "See what it does with a table."
+        )
+    return table
+
+
+def _numbers(column: pd.Series) -> FloatArray:
+    try:
+        return np.asarray(column.to_numpy(), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise _hard(f"values of type {column.dtype}") from None
+
+
+def _hard(what: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"predictions must be numbers, and probabilities where labels are classes; got {what}. "
+        'Log the model with its probabilities: pyfunc_predict_fn="predict_proba".'
+    )
+
+
+def _short(failure: Exception) -> str:
+    """Return the first line of a failure: what follows may show rows."""
+    line = (str(failure).strip().splitlines() or [type(failure).__name__])[0]
+    return reason_of(ValueError(line[:_LONGEST_REASON]))

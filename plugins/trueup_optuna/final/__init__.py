@@ -1,0 +1,1 @@
+"""The final race and the confirmation on seeds that nobody has seen."""

@@ -1,0 +1,306 @@
+"""The value to publish: seeds that neither search nor finals could draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import optuna
+from numpy.typing import NDArray
+from optuna.trial import FrozenTrial
+from scipy import stats
+
+from trueup.arguments import is_real, whole_number
+from trueup.comparison import paired_win_rate
+from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup.losses import Loss
+from trueup.splits import Split
+from trueup.user_warning import warn_user
+from trueup_optuna.final.fresh_seeds import FreshSeeds
+from trueup_optuna.runtime.remote import Executor
+from trueup_optuna.scoring import Catch, Train, scorer_of
+from trueup_optuna.study.ranking import Standings, standings
+from trueup_optuna.study.study_state import seeds_of, sign, single_objective
+from trueup_optuna.study.write_back import write_selection
+
+FloatArray = NDArray[np.float64]
+Against = Mapping[str, Any] | FrozenTrial | int
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The selected configuration on fresh seeds, next to a rival on the same ones.
+
+    Attributes
+    ----------
+    mean, low, high : float
+        Unbiased mean over the fresh seeds, in units of the metric, and its Student interval.
+    n : int
+        Fresh seeds.
+    p_better, p_better_low, p_better_high : float or None
+        Share of the seeds under which the configuration is better than the rival, ties half;
+        estimates the probability that a training of it beats a training of the rival. None without
+        a rival.
+    difference, difference_low, difference_high : float or None
+        Mean of (configuration - rival) over the seeds, in units of the metric, and its Student
+        interval.
+    better : bool or None
+        Whether the mean difference favours the configuration. The decision rests on it, not on the
+        interval: of two, one has to be used.
+    params, rival : dict, dict or None
+        The parameters of both.
+    values, rival_values : tuple of float
+        Result under each fresh seed.
+    failed : tuple of int
+        Seeds that are left out, because a training under them failed.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def train(trial, seed):
+    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
+    >>> sampler = optuna.samplers.RandomSampler(0)
+    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
+    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    >>> from trueup_optuna import confirm
+    >>> confirmed = confirm(study, train, n_seeds=3)
+    >>> bool(confirmed.low <= confirmed.mean <= confirmed.high)
+    True
+    """
+
+    mean: float
+    low: float
+    high: float
+    n: int
+    p_better: float | None
+    p_better_low: float | None
+    p_better_high: float | None
+    difference: float | None
+    difference_low: float | None
+    difference_high: float | None
+    better: bool | None
+    params: dict[str, Any]
+    rival: dict[str, Any] | None
+    values: tuple[float, ...]
+    rival_values: tuple[float, ...]
+    failed: tuple[int, ...] = ()
+
+
+def confirm(
+    study: optuna.Study,
+    train: Train,
+    *,
+    n_seeds: int = 5,
+    against: Against | None = None,
+    confidence_level: float = 0.95,
+    loss: str | Loss | None = None,
+    split: Split | None = None,
+    catch: Catch = (),
+    executor: Executor | None = None,
+) -> Confirmation:
+    """Train the selected configuration and a rival under reserved seeds.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        Run with ``SeedObjective(seeds=SeedList(n, confirm=m))``.
+    train : callable
+        The same as in the search; its trial is an ``optuna.trial.FixedTrial`` with the study, the
+        number and the user attributes of the search. Attributes set here are kept beside the seed.
+    n_seeds : int, default 5
+        Reserved seeds to use, 2 to m. Finished trainings are kept in the study ``<name>::confirm``
+        and not repeated.
+    against : mapping, FrozenTrial or int, optional
+        Parameters of a baseline, a trial, or the number of a trial, other than the selected
+        configuration; by default the runner-up, the best other one.
+    confidence_level : float, default 0.95
+        Of both intervals, in (0, 1).
+    loss, split : optional
+        Only where the study was begun with a loss or a split of your own.
+    catch : exception class or tuple of them, optional
+        Exceptions of ``train`` that leave a seed out, as a result that isn't finite twice does,
+        with a warning: what fails may not be chance.
+    executor : optional
+        A client with ``submit``, such as ``distributed.Client``: the seeds are trained on its
+        workers, all at once.
+
+    Returns
+    -------
+    Confirmation
+        With None for everything about the rival where the study has a single configuration.
+
+    Raises
+    ------
+    InvalidInputError
+        If the study reserved fewer seeds, or ``against`` is the selected configuration or lacks
+        parameters.
+    UndefinedMetricError
+        If fewer than two seeds have a result.
+
+    Notes
+    -----
+    Unbiased as long as the selection was finished before: what is selected after a look at these
+    seeds needs other ones.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def train(trial, seed):
+    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
+    >>> sampler = optuna.samplers.RandomSampler(0)
+    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
+    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    >>> from trueup_optuna import confirm
+    >>> confirm(study, train, n_seeds=3).n
+    3
+    """
+    single_objective(study)
+    _check(n_seeds, confidence_level)
+    seeds = _fresh_seeds(study, n_seeds)
+    table = standings(study)
+    best = table.best()
+    params = dict(table.trials[best].params)
+    rival = _rival(table, best, against)
+    runs = FreshSeeds(study, scorer_of(study, train, loss, split, catch), seeds, executor)
+    ours = runs.values(params, table.trials[best])
+    theirs = None if rival is None else runs.values(rival, _trial_with(table, rival))
+    kept, failed = _shared(seeds, ours, theirs)
+    values = np.array([ours[index] for index in kept])
+    rival_values = np.array([] if theirs is None else [theirs[index] for index in kept])
+    low, high = _student_interval(values, confidence_level)
+    write_selection(study)
+    return Confirmation(
+        mean=float(values.mean()),
+        low=low,
+        high=high,
+        n=len(kept),
+        **_contrast(values, rival_values, sign(study), confidence_level),
+        params=params,
+        rival=rival,
+        values=tuple(values.tolist()),
+        rival_values=tuple(rival_values.tolist()),
+        failed=failed,
+    )
+
+
+def _shared(
+    seeds: tuple[int, ...], ours: dict[int, float], theirs: dict[int, float] | None
+) -> tuple[list[int], tuple[int, ...]]:
+    """Return the indices of the seeds that all have a result for, and the seeds that are left out.
+
+    Raises
+    ------
+    UndefinedMetricError
+        If fewer than two are left.
+    """
+    kept = [i for i in range(len(seeds)) if i in ours and (theirs is None or i in theirs)]
+    failed = tuple(seed for i, seed in enumerate(seeds) if i not in kept)
+    if len(kept) < 2:
+        raise UndefinedMetricError(
+            f"at least two of the seeds {seeds} must give a result; got {len(kept)}. "
+            "Find out why the trainings fail."
+        )
+    if failed:
+        warn_user(
+            f"trainings under the seeds {failed} failed and are left out of the confirmation: the "
+            "mean is optimistic where that isn't chance."
+        )
+    return kept, failed
+
+
+def _trial_with(table: Standings, params: Mapping[str, Any]) -> FrozenTrial | None:
+    """Return the trial of the search that has these parameters."""
+    return next((trial for trial in table.trials if trial.params == params), None)
+
+
+def _check(n_seeds: int, confidence_level: float) -> None:
+    whole_number("n_seeds", n_seeds, 2, "An interval needs two values.")
+    if not is_real(confidence_level) or not 0.0 < confidence_level < 1.0:
+        raise InvalidInputError(
+            f"confidence_level must be in (0, 1); got {confidence_level!r}. Use 0.95."
+        )
+
+
+def _fresh_seeds(study: optuna.Study, n_seeds: int) -> tuple[int, ...]:
+    reserved = seeds_of(study).reserved
+    if n_seeds > len(reserved):
+        raise InvalidInputError(
+            f"n_seeds must be at most the {len(reserved)} seeds that the study reserved; "
+            f"got {n_seeds}. Begin the study with SeedList(n, confirm={n_seeds})."
+        )
+    return reserved[:n_seeds]
+
+
+def _rival(table: Standings, best: int, against: Against | None) -> dict[str, Any] | None:
+    if against is None:
+        return _runner_up(table, best)
+    rival = _given_rival(table, against)
+    chosen = table.trials[best].params
+    trained = [trial.params for trial, n in zip(table.trials, table.n_seeds, strict=True) if n > 0]
+    if not any(params.keys() <= rival.keys() for params in trained):
+        raise InvalidInputError(
+            f"against must hold all parameters of a configuration, as {chosen!r} "
+            f"does; got {rival!r}. Add those that are missing."
+        )
+    if chosen.items() <= rival.items():
+        raise InvalidInputError(
+            f"against must be another configuration than the selected one, trial "
+            f"{table.numbers[best]}; got {against!r}. Leave against out to meet the runner-up."
+        )
+    return rival
+
+
+def _given_rival(table: Standings, against: Against) -> dict[str, Any]:
+    if isinstance(against, Mapping):
+        return dict(against)
+    if isinstance(against, FrozenTrial):
+        return dict(against.params)
+    if isinstance(against, bool) or against not in table.numbers:
+        raise InvalidInputError(
+            f"against must be the number of a trial of the study; got {against!r}. "
+            "Pass one of its numbers or a mapping of parameters."
+        )
+    return dict(table.trials[table.numbers.index(against)].params)
+
+
+def _runner_up(table: Standings, best: int) -> dict[str, Any] | None:
+    """Return the best other parameters: of a contender, or else of an eliminated configuration."""
+    chosen = table.trials[best].params
+    for index in np.lexsort((table.score, ~table.contenders)):
+        params = table.trials[index].params
+        if table.n_seeds[index] > 0 and params != chosen:  # a small space repeats parameters
+            return dict(params)
+    return None
+
+
+def _student_interval(values: FloatArray, level: float) -> tuple[float, float]:
+    half = stats.sem(values) * stats.t.ppf(0.5 + level / 2.0, len(values) - 1)
+    return float(values.mean() - half), float(values.mean() + half)
+
+
+def _contrast(values: FloatArray, rival: FloatArray, sign: float, level: float) -> dict[str, Any]:
+    if rival.size == 0:
+        return dict.fromkeys(_CONTRAST)
+    share = paired_win_rate(sign * values, sign * rival, confidence_level=level)
+    difference = values - rival
+    mean = float(difference.mean())
+    interval = _student_interval(difference, level)
+    found = (share.value, share.low, share.high, mean, *interval, sign * mean < 0.0)
+    return dict(zip(_CONTRAST, found, strict=True))
+
+
+_CONTRAST = (
+    "p_better",
+    "p_better_low",
+    "p_better_high",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "better",
+)

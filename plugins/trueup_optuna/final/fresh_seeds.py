@@ -1,0 +1,67 @@
+"""Trainings under the seeds that only a confirmation may use."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import optuna
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from trueup_optuna.final.race_trial import RaceTrial
+from trueup_optuna.runtime.remote import Executor, check_executor, score_seed
+from trueup_optuna.scoring import FailedSeedError, RowCheck, SeedScorer
+from trueup_optuna.study.companions import open_companion, pin_identity
+from trueup_optuna.study.ranking import RECORD, SEED_INDEX
+from trueup_optuna.study.trial_state import FAILED
+
+_PARAMS = "trueup:params"
+
+
+class FreshSeeds:
+    """Trainings under the reserved seeds, each kept as one trial of ``<name>::confirm``."""
+
+    def __init__(
+        self,
+        study: optuna.Study,
+        score: SeedScorer,
+        seeds: tuple[int, ...],
+        executor: Executor | None,
+    ) -> None:
+        check_executor(executor)
+        self.study, self.score, self.seeds, self.executor = study, score, seeds, executor
+        self._check_rows = RowCheck()
+        pin_identity(study)
+        self.kept = open_companion(study, "confirm")
+
+    def values(self, params: dict[str, Any], origin: FrozenTrial | None) -> dict[int, float]:
+        """Return the result under each seed index, without those that failed."""
+        key = json.dumps(params, sort_keys=True, default=repr)
+        found: dict[int, float | None] = {}
+        for trial in self.kept.get_trials(deepcopy=False):
+            if trial.user_attrs.get(_PARAMS) == key:
+                found[trial.user_attrs[SEED_INDEX]] = trial.value
+        missing = [index for index in range(len(self.seeds)) if index not in found]
+        trials = {index: RaceTrial(params, self.study, origin) for index in missing}
+        found.update(zip(missing, self._train_all(trials, key), strict=True))
+        return {i: v for i, v in found.items() if v is not None and i < len(self.seeds)}
+
+    def _train_all(self, trials: dict[int, RaceTrial], key: str) -> list[float | None]:
+        if self.executor is None or not trials:
+            return [self._train(trial, key, index) for index, trial in trials.items()]
+        with ThreadPoolExecutor(len(trials)) as pool:  # each thread waits for one training
+            return list(pool.map(self._train, trials.values(), [key] * len(trials), trials))
+
+    def _train(self, trial: RaceTrial, key: str, index: int) -> float | None:
+        attributes: dict[str, Any] = {_PARAMS: key, SEED_INDEX: index}
+        try:
+            record = score_seed(self.score, trial, self.seeds[index], self.executor)
+        except (FailedSeedError, optuna.TrialPruned) as failure:
+            attributes[FAILED] = str(failure) or "pruned by train"
+            self.kept.add_trial(create_trial(state=TrialState.FAIL, user_attrs=attributes))
+            return None
+        self._check_rows(self.kept, index, record)
+        attributes |= {**trial.given, RECORD: record.to_attribute()}
+        self.kept.add_trial(create_trial(value=record.value, user_attrs=attributes))
+        return record.value

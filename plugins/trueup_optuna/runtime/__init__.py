@@ -1,0 +1,1 @@
+"""Processes that crash, wait and are interrupted."""

@@ -1,0 +1,1 @@
+"""What a study knows: its seeds, its companions, its ranking and its report."""

@@ -1,0 +1,274 @@
+"""Where all configurations of a study stand: the seeds of the search and of the finals together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import optuna
+from numpy.typing import NDArray
+from optuna.trial import FrozenTrial, TrialState
+
+from trueup.decide.budget import Shrunken, shrunken_means
+from trueup.decide.noise import SeedNoise, seed_noise
+from trueup.errors import UndefinedMetricError
+from trueup_optuna.study.companions import companion
+from trueup_optuna.study.study_state import BUDGET, REPORTS, sign
+from trueup_optuna.study.trial_state import (
+    BY,
+    ELIMINATED,
+    FAILED,
+    LOG_E,
+    STATUS,
+    STOPPED_IN_EPOCH,
+    TWIN_OF,
+    SeedRecord,
+    configurations,
+    finished_values,
+    is_feasible,
+    seed_records,
+    value_table,
+)
+from trueup_optuna.unit_cube import unit_cube
+
+FloatArray = NDArray[np.float64]
+
+_ENOUGH = 4
+"""Configurations with two seeds from which on the better half of them shows the noise."""
+CONFIG = "trueup:config"
+SEED_INDEX = "trueup:seed_index"
+RECORD = "trueup:record"
+OUT = "trueup:out:"
+"""Prefix of the finals' study attributes that say which configuration was eliminated there."""
+DROPPED = "trueup:dropped:"
+"""Prefix of those that say why a configuration left: a seed failed, or broke a constraint."""
+CLOSED = "trueup:closed:"
+"""Prefix of those that say why a configuration stays, but gets no further seed."""
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """Who eliminated a configuration: trial number, and the log of (share of alpha x e-value)."""
+
+    by: int
+    log_evidence: float
+
+
+@dataclass(frozen=True)
+class Standings:
+    """All configurations, in order of arrival.
+
+    Attributes
+    ----------
+    trials : tuple of FrozenTrial
+        The trial of each configuration.
+    values : array of shape (k, s)
+        Result per seed index, times ``sign``: lower is better; NaN where there is none.
+    vanilla : array of shape (k, s)
+        The same for the vanilla metric, NaN where ``train`` returned a number.
+    n_seeds : int array of shape (k,)
+        Finished seeds, without a gap.
+    n_searched : int array of shape (k,)
+        Those of them that the search trained.
+    records : tuple of tuple of SeedRecord
+        What was kept of each seed; empty where the objective was not a SeedObjective.
+    eliminations : mapping of int to Elimination
+        By the number of the eliminated trial.
+    contenders : bool array of shape (k,)
+        Finished, feasible, neither eliminated nor dropped, with at least one seed.
+    closed : bool array of shape (k,)
+        A seed of it failed, so it gets no further one.
+    sign : float
+        1.0 where the study minimises, else -1.0.
+    shrinks : bool
+        Whether configurations are ranked by shrunken means, as with a budget.
+    n_dropped : int
+        Configurations that a failed seed or a broken constraint took out of the finals.
+    """
+
+    trials: tuple[FrozenTrial, ...]
+    values: FloatArray
+    vanilla: FloatArray
+    n_seeds: NDArray[np.intp]
+    n_searched: NDArray[np.intp]
+    records: tuple[tuple[SeedRecord, ...], ...]
+    eliminations: dict[int, Elimination]
+    contenders: NDArray[np.bool_]
+    closed: NDArray[np.bool_]
+    sign: float
+    shrinks: bool = False
+    n_dropped: int = 0
+
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """Number of each configuration's trial."""
+        return tuple(trial.number for trial in self.trials)
+
+    @cached_property
+    def means(self) -> FloatArray:
+        """Mean over the finished seeds, times ``sign``; infinity without a seed."""
+        return prefix_means(self.values, self.n_seeds)
+
+    @cached_property
+    def noise(self) -> SeedNoise:
+        """Variance over seeds."""
+        return seed_noise(self.values, self.n_seeds)
+
+    @cached_property
+    def standard_errors(self) -> FloatArray:
+        """Standard error of each mean, from the moderated variance."""
+        return np.asarray(np.sqrt(self.noise.moderated / np.maximum(self.n_seeds, 1)))
+
+    @cached_property
+    def noise_near_best(self) -> float:
+        """Variance over seeds among the better half of the configurations that have two.
+
+        Bad configurations are often noisier by far, and what they do tells nothing about good ones.
+        """
+        repeated = np.flatnonzero(self.n_seeds >= 2)
+        if len(repeated) < _ENOUGH:
+            return float(self.noise.pooled)
+        better = repeated[self.means[repeated] <= np.median(self.means[repeated])]
+        return float(seed_noise(self.values[better], self.n_seeds[better]).pooled)
+
+    @cached_property
+    def worth(self) -> Shrunken:
+        """Each mean drawn to its neighbourhood, times ``sign``; infinity without a seed."""
+        variance = self.noise_near_best / np.maximum(self.n_seeds, 1)
+        return shrunken_means(unit_cube(self.trials), self.means, variance)
+
+    @property
+    def score(self) -> FloatArray:
+        """What ranks configurations, lower = better: the shrunken mean, or mean plus one error."""
+        return self.worth.mean if self.shrinks else self.means + self.standard_errors
+
+    @property
+    def infeasible(self) -> int:
+        """Number of configurations that break a constraint."""
+        return sum(not is_feasible(trial) for trial in self.trials)
+
+    def best(self) -> int:
+        """Return the index of the contender with the lowest score.
+
+        Raises
+        ------
+        UndefinedMetricError
+            If no contender has two seeds: the best of single seeds is the luckiest.
+        """
+        eligible = self.contenders & (self.n_seeds >= 2)
+        if not self.contenders.any() and self.infeasible:
+            raise UndefinedMetricError(
+                f"study must hold a configuration that satisfies its constraints; got "
+                f"{self.infeasible} that break one. Search on, or relax them."
+            )
+        if not self.contenders.any() and self.n_dropped:
+            raise UndefinedMetricError(
+                f"study must hold a configuration without a failed seed; got {self.n_dropped} that "
+                "the finals dropped. Mend train, and begin another study."
+            )
+        if not eligible.any():
+            raise UndefinedMetricError(
+                "study must hold a finished configuration with at least two seeds; got none. "
+                "Run finals(study, train) or use n_base=2."
+            )
+        return int(np.where(eligible, self.score, np.inf).argmin())
+
+
+def prefix_means(values: FloatArray, n_seeds: NDArray[np.intp]) -> FloatArray:
+    """Return the mean of each row's first ``n_seeds`` values, infinity where there are none."""
+    mask = np.arange(values.shape[-1]) < n_seeds[..., None]
+    total = np.where(mask, values, 0.0).sum(-1)
+    return np.asarray(np.where(n_seeds > 0, total / np.maximum(n_seeds, 1), np.inf))
+
+
+def standings(study: optuna.Study) -> Standings:
+    """Collect the seeds of the search and of the finals, if there were any."""
+    trials = tuple(configurations(study.get_trials(deepcopy=False)))
+    race = companion(study, "finals")
+    extra = {} if race is None else _extra_records(race)
+    reports = study.user_attrs.get(REPORTS, "running_mean")
+    calibrated, vanilla, kept, n_searched = [], [], [], []
+    for trial in trials:
+        own = finished_values({} if _is_void(trial) else trial.intermediate_values, reports)
+        records = seed_records(trial.user_attrs)[: len(own)]
+        n_searched.append(len(own))
+        more = _continued(extra.get(trial.number, {}), len(own))
+        calibrated.append(np.concatenate([own, [record.value for record in more]]))
+        kept.append((*records, *more))
+        values = [record.vanilla for record in kept[-1]]
+        vanilla.append(np.array([np.nan if value is None else value for value in values]))
+    table, n_seeds = value_table(calibrated)
+    eliminations = _eliminations(trials, race)
+    dropped = _numbers(race, DROPPED)
+    gone = set(eliminations) | dropped
+    closed = _numbers(race, CLOSED) | {t.number for t in trials if FAILED in t.user_attrs}
+    contenders = [_contends(trial) and trial.number not in gone for trial in trials]
+    return Standings(
+        trials,
+        sign(study) * table,
+        sign(study) * _padded(vanilla, table.shape),
+        n_seeds,
+        np.array(n_searched, dtype=np.intp),
+        tuple(kept),
+        eliminations,
+        np.array(contenders, dtype=bool) & (n_seeds > 0),
+        np.array([trial.number in closed for trial in trials], dtype=bool),
+        sign(study),
+        shrinks=BUDGET in study.user_attrs,
+        n_dropped=len(dropped),
+    )
+
+
+def _is_void(trial: FrozenTrial) -> bool:
+    """Say whether the seeds of a trial don't count: it failed, or an earlier one has the same."""
+    return trial.state == TrialState.FAIL or TWIN_OF in trial.user_attrs
+
+
+def _contends(trial: FrozenTrial) -> bool:
+    stopped = trial.user_attrs.get(STATUS) == STOPPED_IN_EPOCH
+    return trial.state == TrialState.COMPLETE and is_feasible(trial) and not stopped
+
+
+def _numbers(race: optuna.Study | None, prefix: str) -> set[int]:
+    """Return the numbers of the trials about which the finals keep an attribute."""
+    kept = {} if race is None else race.user_attrs
+    return {int(key.removeprefix(prefix)) for key in kept if key.startswith(prefix)}
+
+
+def _extra_records(race: optuna.Study) -> dict[int, dict[int, SeedRecord]]:
+    extra: dict[int, dict[int, SeedRecord]] = {}
+    for trial in race.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        kept = trial.user_attrs
+        record = SeedRecord(**kept[RECORD])
+        extra.setdefault(kept[CONFIG], {}).setdefault(kept[SEED_INDEX], record)
+    return extra
+
+
+def _continued(extra: dict[int, SeedRecord], start: int) -> list[SeedRecord]:
+    """Return the records from ``start`` to the first gap: only a prefix may enter the race."""
+    found: list[SeedRecord] = []
+    while start + len(found) in extra:
+        found.append(extra[start + len(found)])
+    return found
+
+
+def _padded(rows: list[FloatArray], shape: tuple[int, ...]) -> FloatArray:
+    table = np.full(shape, np.nan)
+    for index, row in enumerate(rows):
+        table[index, : len(row)] = row
+    return table
+
+
+def _eliminations(
+    trials: tuple[FrozenTrial, ...], race: optuna.Study | None
+) -> dict[int, Elimination]:
+    found = {
+        trial.number: Elimination(trial.user_attrs[BY], trial.user_attrs[LOG_E])
+        for trial in trials
+        if trial.user_attrs.get(STATUS) == ELIMINATED
+    }
+    for key, value in ({} if race is None else race.user_attrs).items():
+        if key.startswith(OUT) and value is not None:
+            found.setdefault(int(key.removeprefix(OUT)), Elimination(value["by"], value["log_e"]))
+    return found

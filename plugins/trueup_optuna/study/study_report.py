@@ -1,0 +1,199 @@
+"""What a study says: its seeds, who eliminated whom, and the choice of the vanilla metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import optuna
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from trueup.decide.noise import seed_noise
+from trueup_optuna.final.race_table import RaceRow, count_finals, race_table
+from trueup_optuna.study.ranking import Elimination, Standings, standings
+from trueup_optuna.study.selection import BestConfig, select_best
+from trueup_optuna.study.study_state import METRIC, single_objective
+
+FloatArray = NDArray[np.float64]
+FINALIST_SEEDS = 5
+"""Seeds from which on a configuration counts as a finalist in the report."""
+
+
+@dataclass(frozen=True)
+class VanillaChoice:
+    """What the vanilla metric would have chosen from the same trainings.
+
+    Attributes
+    ----------
+    number : int
+        The trial that the same rule selects on the vanilla values.
+    same : bool
+        Whether that is the trial that the calibrated metric selects.
+    cost : float
+        Calibrated mean of the vanilla choice minus that of the calibrated one, times the direction:
+        positive = the vanilla choice is worse, in units of the metric. It favours the calibrated
+        choice, which was selected on these values; a confirmation against ``number`` does not.
+    cost_standard_error : float
+        From the moderated variances, without the gain from shared seeds.
+    seed_sd, vanilla_seed_sd : float
+        Pooled standard deviation over seeds of either metric.
+    """
+
+    number: int
+    same: bool
+    cost: float
+    cost_standard_error: float
+    seed_sd: float
+    vanilla_seed_sd: float
+
+
+@dataclass(frozen=True)
+class StudyReport:
+    """Facts about a finished or running study.
+
+    Attributes
+    ----------
+    name : str
+        Of the study.
+    loss : str
+        Of the metric; "value" where ``train`` returned numbers, whose meaning isn't known.
+    rows : tuple of RaceRow
+        Configurations, survivors first, best first.
+    p_best : mapping of int to float
+        For the survivors with at least five seeds: the probability of having the lowest true mean
+        among them, from independent normal posteriors with a flat prior.
+    eliminations : mapping of int to Elimination
+        By the number of the eliminated trial.
+    best : BestConfig
+        The selected configuration beside Optuna's optimistic value.
+    vanilla : VanillaChoice or None
+        None where ``train`` returned numbers, so that there is no vanilla metric.
+    search_trainings, final_trainings : int
+        Finished trainings.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def train(trial, seed):
+    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
+    >>> sampler = optuna.samplers.RandomSampler(0)
+    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
+    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    >>> from trueup_optuna import report_study
+    >>> report_study(study).search_trainings >= 6
+    True
+    """
+
+    name: str
+    loss: str
+    rows: tuple[RaceRow, ...]
+    p_best: dict[int, float]
+    eliminations: dict[int, Elimination]
+    best: BestConfig
+    vanilla: VanillaChoice | None
+    search_trainings: int
+    final_trainings: int
+
+
+def report_study(study: optuna.Study) -> StudyReport:
+    """Collect the facts about a study.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        With or without finals.
+
+    Returns
+    -------
+    StudyReport
+        See there.
+
+    Raises
+    ------
+    UndefinedMetricError
+        If no finished configuration has two seeds.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def train(trial, seed):
+    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
+    >>> sampler = optuna.samplers.RandomSampler(0)
+    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
+    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    >>> from trueup_optuna import report_study
+    >>> len(report_study(study).rows)
+    6
+    """
+    single_objective(study)
+    table = standings(study)
+    race = race_table(study)
+    vanilla = _vanilla_choice(table)
+    return StudyReport(
+        study.study_name,
+        "value" if vanilla is None else study.user_attrs[METRIC],
+        race.rows,
+        _p_best(table),
+        table.eliminations,
+        select_best(study),
+        vanilla,
+        race.search_trainings,
+        count_finals(study),
+    )
+
+
+def _vanilla_choice(table: Standings) -> VanillaChoice | None:
+    counted = np.arange(table.values.shape[1]) < table.n_seeds[:, None]
+    if np.isnan(table.vanilla[counted]).any():
+        return None
+    vanilla = replace(table, values=table.vanilla)
+    ours, theirs = table.best(), vanilla.best()
+    return VanillaChoice(
+        table.numbers[theirs],
+        ours == theirs,
+        float(table.means[theirs] - table.means[ours]),
+        0.0 if ours == theirs else float(np.hypot(*table.standard_errors[[ours, theirs]])),
+        float(np.sqrt(table.noise.pooled)),
+        float(np.sqrt(seed_noise(table.vanilla, table.n_seeds).pooled)),
+    )
+
+
+def _p_best(table: Standings) -> dict[int, float]:
+    chosen = np.flatnonzero(table.contenders & (table.n_seeds >= FINALIST_SEEDS))
+    if len(chosen) == 0:
+        return {}
+    shares = probability_of_lowest(table.means[chosen], table.standard_errors[chosen])
+    return {table.numbers[index]: float(p) for index, p in zip(chosen, shares, strict=True)}
+
+
+def probability_of_lowest(mean: FloatArray, standard_error: FloatArray) -> FloatArray:
+    """Return the probability that each of independent normal variables is the lowest.
+
+    Parameters
+    ----------
+    mean, standard_error : array of shape (k,)
+        Of the variables.
+
+    Returns
+    -------
+    array of shape (k,)
+        Sums to 1; by the midpoint rule over 2,000 quantiles of each variable.
+
+    Examples
+    --------
+    >>> probability_of_lowest(np.array([0.0, 0.0]), np.array([1.0, 1.0])).round(6).tolist()
+    [0.5, 0.5]
+    """
+    scale = np.maximum(standard_error, np.finfo(float).tiny)
+    quantiles = norm.ppf((np.arange(2000) + 0.5) / 2000)
+    points = mean[:, None] + scale[:, None] * quantiles
+    above = norm.sf((points[:, :, None] - mean) / scale)
+    own = np.arange(len(mean))
+    above[own, :, own] = 1.0
+    shares = above.prod(-1).mean(-1)
+    return np.asarray(shares / shares.sum())

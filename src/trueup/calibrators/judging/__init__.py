@@ -1,0 +1,1 @@
+"""Whether a calibrator helps: the guard, its origins over time, and the table that compares."""

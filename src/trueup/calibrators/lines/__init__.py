@@ -1,0 +1,1 @@
+"""Piecewise linear maps of the logit."""

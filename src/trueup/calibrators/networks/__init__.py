@@ -1,0 +1,1 @@
+"""The calibrators that torch trains."""

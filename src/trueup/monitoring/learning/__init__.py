@@ -1,0 +1,1 @@
+"""What realized batches, and the reference's own periods, teach about later estimates."""

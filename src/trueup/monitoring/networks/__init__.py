@@ -1,0 +1,1 @@
+"""Networks that estimate an error, and predictions out of fold to train them on."""

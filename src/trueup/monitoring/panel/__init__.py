@@ -1,0 +1,1 @@
+"""The members of the consensus, fitted together and asked together."""

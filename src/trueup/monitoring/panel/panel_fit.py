@@ -1,0 +1,110 @@
+"""Which members a labelled reference allows, and their fits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.monitoring.inputs import FloatArray
+from trueup.monitoring.one_step import OneStepCheckModel
+from trueup.monitoring.panel.direct_loss import DirectLossEstimator
+from trueup.monitoring.panel.disagreement import fit_disagreement, training_plan
+from trueup.monitoring.panel.members import Reference
+from trueup.monitoring.panel.panel import ConsensusPanel, TrainingPanel
+from trueup.monitoring.trust.support import sample_positions
+
+_MAX_ROWS = 20_000
+_OFFSET_ROWS = 5_000
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Labelled rows.
+
+    Attributes
+    ----------
+    x : array of shape (n, d)
+        Encoded features.
+    y_pred : array of shape (n,)
+        Predictions of the monitored model.
+    unseen : array of shape (n,)
+        Predictions of the model, or of clones of it, that did not see the row.
+    y_true : array of shape (n,)
+        Labels.
+    trained : bool
+        Whether the monitored model has seen the rows.
+    """
+
+    x: FloatArray
+    y_pred: FloatArray
+    unseen: FloatArray
+    y_true: FloatArray
+    trained: bool
+
+
+def fit_training_panel(
+    x: FloatArray, y_pred: FloatArray, y_true: FloatArray, random_state: int
+) -> TrainingPanel:
+    """Fit L to training errors."""
+    return TrainingPanel(_check("l", "plain", x, random_state).fit_encoded(x, y_pred, y_true))
+
+
+def fit_panel(rows: Labelled, random_state: int) -> ConsensusPanel:
+    """Fit the members for a numeric target."""
+    disagreement, squared = fit_disagreement(rows.x, rows.unseen, rows.y_true, random_state)
+    checks = _fit_checks(rows, random_state)
+    return ConsensusPanel(_reference(rows, squared, random_state), checks, disagreement)
+
+
+def fit_binary_panel(rows: Labelled, random_state: int) -> tuple[ConsensusPanel, tuple[str, ...]]:
+    """Fit the members for labels in {0, 1}; return also which were left out and why."""
+    check = _check("k", "offset", rows.x, random_state)
+    checks = {"one_step_offset": check.fit_encoded(rows.x, rows.unseen, rows.y_true)}
+    skipped: tuple[str, ...] = ()
+    direct = None
+    errors = (rows.y_true - rows.unseen) ** 2
+    try:
+        direct = DirectLossEstimator(random_state).fit(rows.x, rows.unseen, errors)
+    except ImportError as error:
+        skipped = (f"direct_loss left out: {error}",)
+    reference = _reference(rows, np.zeros(len(rows.x)), random_state)
+    return ConsensusPanel(reference, checks, direct=direct), skipped
+
+
+def reference_positions(n: int, random_state: int) -> NDArray[np.intp]:
+    """Return which of n reference rows the panel keeps."""
+    return sample_positions(n, _MAX_ROWS, random_state)
+
+
+def _reference(rows: Labelled, disagreement: FloatArray, random_state: int) -> Reference:
+    kept = reference_positions(len(rows.x), random_state)
+    errors = (rows.y_true - rows.unseen) ** 2
+    return Reference(rows.x[kept], errors[kept], disagreement[kept])
+
+
+def _fit_checks(rows: Labelled, random_state: int) -> dict[str, OneStepCheckModel]:
+    x, checks = rows.x, {}
+    large = len(x) >= _OFFSET_ROWS
+    if large or not rows.trained:
+        check = _check("k", "offset", x, random_state)
+        checks["one_step_offset"] = check.fit_encoded(x, rows.unseen, rows.y_true)
+    if not large:
+        check = _check("k_star", "plain", x, random_state)
+        checks["one_step"] = check.fit_encoded(x, rows.unseen, rows.y_true)
+    if rows.trained:
+        check = _check("k_star", "plain", x, random_state)
+        checks["one_step_train"] = check.fit_encoded(x, rows.y_pred, rows.y_true)
+    return checks
+
+
+def _check(
+    objective: Literal["k", "k_star", "l"],
+    head: Literal["plain", "offset"],
+    x: FloatArray,
+    random_state: int,
+) -> OneStepCheckModel:
+    epochs = training_plan(len(x)).epochs
+    return OneStepCheckModel(objective, head, epochs=epochs, random_state=random_state)
