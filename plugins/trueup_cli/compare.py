@@ -76,6 +76,8 @@ def compare(context: click.Context, /, **options: Any) -> None:
     Exit code: 0 the gate is passed, 1 it failed, 2 bad input, 3 inconclusive: train more seeds, 4
     the seeds of a pipeline were scored on different rows (not with --allow-mismatch). With
     --no-gate it is 0 for each decision.
+
+    Example: trueup compare "run_name = 'deep'" "run_name = 'wide'" --metric calibrated_log_loss
     """
     names = _names(options)
     if options["as_json"] and options["markdown"]:

@@ -37,6 +37,8 @@ def doctor(context: click.Context, run_id: str | None, tracking_uri: str | None)
     Parents of seeds whose backend was killed on this machine are ended.
 
     Exit code: 0 fine, 1 something is wrong, 2 bad input.
+
+    Example: trueup doctor RUN_ID
     """
     if run_id is not None:
         echo(_coverage(run_id, tracking_uri))

@@ -17,7 +17,12 @@ from trueup_cli.shell.output import echo
     help="Database URL or journal file of Optuna, to watch studies while they run.",
 )
 def ui(tracking_uri: str | None, host: str, port: int, study_storage: str | None) -> None:
-    """Show the runs of an MLflow store; nothing is written to it. Ctrl-C ends."""
+    """Show the runs of an MLflow store; nothing is written to it. Ctrl-C ends.
+
+    Exit code: 0 stopped by Ctrl-C, 2 bad input.
+
+    Example: trueup ui --tracking-uri sqlite:///mlflow.db
+    """
     from trueup_ui.web.server import LOOPBACK, serve
 
     if host not in LOOPBACK:

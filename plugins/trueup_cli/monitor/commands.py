@@ -49,7 +49,13 @@ def monitor() -> None:
 @click.option("--all-missing", is_flag=True, help="Every version of models:/NAME without a check.")
 @monitored
 def init(model_uri: str, reference: str, all_missing: bool, **options: Any) -> None:
-    """Train and register the check of a model version."""
+    """Train and register the check of a model version.
+
+    Exit code: 0 fine, 2 bad input.
+
+    Example: trueup monitor init models:/demand/3 --reference held_out.parquet --target y
+    --row-id id
+    """
     from trueup_mlflow import monitor as monitoring
     from trueup_mlflow.monitor.batch.batches import init_missing
 
@@ -88,6 +94,8 @@ def run(model_uri: str, batch: str, as_json: bool, **how: Any) -> None:
     An alias, models:/NAME@champion, stands for its version.
 
     Exit code: 0 fine, 2 bad input, 3 an estimate is not to be trusted.
+
+    Example: trueup monitor run models:/demand/3 --batch may.parquet --at 2026-05-31
     """
     found = _estimates(model_uri, batch, **how)
     for name, estimate in found:
@@ -138,6 +146,9 @@ def compare(champion: str, challenger: str, batch: str, at: str | None, as_json:
     """Estimate the error of two models on one batch; decide over the batches that both have.
 
     Exit code: 0 the challenger has the lower error, 1 the champion, 2 bad input, 3 inconclusive.
+
+    Example: trueup monitor compare models:/demand@champion models:/demand@challenger --batch
+    may.parquet
     """
     from trueup_mlflow import monitor as monitoring
 
@@ -173,6 +184,10 @@ def realize(model_uri: str, labels: str, min_labelled: float) -> None:
     """Log the realized error of every batch of which enough labels are there by now.
 
     Labels of a batch may come in several files; one that comes again corrects the earlier one.
+
+    Exit code: 0 fine, 2 bad input.
+
+    Example: trueup monitor realize models:/demand/3 --labels may_labels.parquet
     """
     from trueup_mlflow import monitor as monitoring
 
@@ -193,7 +208,12 @@ def realize(model_uri: str, labels: str, min_labelled: float) -> None:
 @click.option("--threshold", "thresholds", type=float, multiple=True, help="Error drawn as a line.")
 @monitored
 def report(model_uri: str, out: Path, thresholds: tuple[float, ...]) -> None:
-    """Write one HTML page that needs no network."""
+    """Write one HTML page that needs no network.
+
+    Exit code: 0 fine, 2 bad input.
+
+    Example: trueup monitor report models:/demand/3 --out demand.html
+    """
     from trueup_mlflow import monitor as monitoring
 
     echo(str(monitoring.report(model_uri, out, thresholds=thresholds)))

@@ -36,6 +36,8 @@ def status(
 
     Exit code: 0 fine, 1 the low end of an interval or the newest realized error is above the
     threshold, or the newest batch is stale, 2 bad input, 3 an estimate is not to be trusted.
+
+    Example: trueup monitor status --fail-above 1.5x
     """
     from trueup_mlflow import monitor as monitoring
 
@@ -78,6 +80,8 @@ def watch(
 
     Exit code with --once, of the worst file: 0 fine, 1 above the threshold of init, 2 rejected,
     3 an estimate is not to be trusted.
+
+    Example: trueup monitor watch models:/demand/3 inbox --once
     """
     from trueup_mlflow.monitor.batch.watching import watch as watching
 

@@ -134,6 +134,10 @@ def run(context: click.Context, /, **options: Any) -> None:
 
     With --space, TRAIN is train(params, seed), params a dict; without, it is train(trial, seed) and
     calls the suggest methods of the trial. It returns (y_true, y_pred), an Evaluation or a number.
+
+    Exit code: 0 fine, 2 bad input, 130 interrupted.
+
+    Example: trueup tune run train.py:train --space space.yaml --budget 120 --study-name clicks
     """
     workers, resume = options.pop("workers"), options.pop("resume")
     logging = options.pop("experiment_name"), options.pop("tracking_uri")
@@ -162,7 +166,12 @@ def run(context: click.Context, /, **options: Any) -> None:
     help="PNG, SVG or PDF.",
 )
 def report(storage: str, study_name: str, as_json: bool, plot: Path | None) -> None:
-    """Show seeds per configuration, who eliminated whom, the finalists, and the vanilla choice."""
+    """Show seeds per configuration, who eliminated whom, the finalists, and the vanilla choice.
+
+    Exit code: 0 fine, 2 bad input.
+
+    Example: trueup tune report --study-name clicks --storage clicks.journal
+    """
     with one_line_failures():
         from trueup_cli.tune.report import report_json, report_text, save_figure
         from trueup_cli.tune.storage import load_study
