@@ -99,7 +99,9 @@ def test_parent_whose_backend_was_killed_is_ended_with_its_seeds(client):
 
 
 @pytest.mark.parametrize(
-    "process", [this_process(), f"elsewhere:{os.getpid()}:1", f"{socket.gethostname()}:x:1", ""]
+    "process",
+    [this_process(), f"elsewhere:{os.getpid()}:1", f"{socket.gethostname()}:x:1", ""],
+    ids=["this process", "another machine", "no number", "nothing"],
 )
 def test_parent_whose_backend_may_live_is_left_alone(client, process):
     experiment, parent, _ = running_parent(client, process)
