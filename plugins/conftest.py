@@ -1,4 +1,8 @@
-"""Docstring examples of the plugins run in a folder and a store of their own."""
+"""Docstring examples of the plugins run in a folder and a store of their own.
+
+Those of the monitor find a registered model ``models:/demand/1`` with its check, and the tables
+``held_out``, ``january``, ``february`` (without labels) and ``january_labels``.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,55 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _own_store(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
+def _own_store(request, tmp_path, monkeypatch):
+    of_monitor = request.node.name.startswith("trueup_mlflow.monitor")
+    folder = request.getfixturevalue("_monitored") if of_monitor else tmp_path
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{folder / 'mlflow.db'}")
     yield
     import mlflow
 
     while mlflow.active_run():
         mlflow.end_run()
     mlflow.set_tracking_uri(None)
+
+
+@pytest.fixture(scope="session")
+def _monitored(tmp_path_factory, doctest_namespace):
+    """Return the folder of a store that holds a monitored model."""
+    import mlflow
+    import numpy as np
+    import pandas as pd
+    from sklearn.linear_model import LinearRegression
+
+    from trueup_mlflow import monitor
+
+    folder = tmp_path_factory.mktemp("monitored")
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(900, 2)), columns=["temperature", "hour"])
+    rows["y"] = rows["temperature"] + 0.5 * rng.normal(size=900)
+    rows["id"] = np.arange(900)
+    features = ["temperature", "hour"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        mlflow.set_tracking_uri(f"sqlite:///{folder / 'mlflow.db'}")
+        model = LinearRegression().fit(rows[features][:300], rows["y"][:300])
+        with mlflow.start_run():
+            mlflow.sklearn.log_model(
+                model,
+                name="model",
+                registered_model_name="demand",
+                pip_requirements=["scikit-learn"],
+                signature=mlflow.models.infer_signature(
+                    rows[features], model.predict(rows[features])
+                ),
+            )
+        monitor.init("models:/demand/1", rows[300:600], target="y", row_id="id")
+    mlflow.set_tracking_uri(None)
+    doctest_namespace.update(
+        held_out=rows[300:600],
+        january=rows[600:750][[*features, "id"]],
+        february=rows[750:][[*features, "id"]],
+        january_labels=rows[600:750][["id", "y"]],
+    )
+    return folder

@@ -122,6 +122,13 @@ def status(
     -------
     list of Gate
         In the order of model and version. No model and no check is loaded.
+
+    Examples
+    --------
+    >>> from trueup_mlflow import monitor
+    >>> _ = monitor.estimate("models:/demand/1", january, at="2026-01-31")
+    >>> len(monitor.status(["models:/demand/1"]))
+    1
     """
     client = MlflowClient()
     oldest = None if stale_after is None else datetime.now(UTC) - duration(stale_after)

@@ -90,6 +90,13 @@ def init(
     ------
     InvalidInputError
         If anything is wrong with the model or the reference; nothing is registered then.
+
+    Examples
+    --------
+    >>> from trueup_mlflow import monitor
+    >>> uri = monitor.init("models:/demand/1", held_out, target="y", row_id="id")
+    >>> uri.startswith("models:/")
+    True
     """
     client = MlflowClient()
     version = resolve(model_uri, client)
@@ -130,6 +137,13 @@ def estimate(model_uri: str, batch: Any, *, at: str | datetime | None = None) ->
     ------
     InvalidInputError
         If the version has no check, or a column is missing.
+
+    Examples
+    --------
+    >>> from trueup_mlflow import monitor
+    >>> found = monitor.estimate("models:/demand/1", january, at="2026-01-31")
+    >>> bool(found.low <= found.mse <= found.high)
+    True
     """
     return Session.open(model_uri).estimate(batch, at=at)
 
@@ -157,6 +171,14 @@ def compare(
     ------
     InvalidInputError
         As :func:`estimate`, or if both are the same version.
+
+    Examples
+    --------
+    >>> from trueup_mlflow import monitor
+    >>> monitor.compare("models:/demand/1", "models:/demand/1", february)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    trueup.errors.InvalidInputError: challenger must be another version than the champion; ...
     """
     client = MlflowClient()
     first, second = resolve(champion, client).uri, resolve(challenger, client).uri
@@ -174,7 +196,15 @@ def compare(
 
 
 def records(model_uri: str) -> list[BatchRecord]:
-    """Return the monitored batches of a version in the order of their time."""
+    """Return the monitored batches of a version in the order of their time.
+
+    Examples
+    --------
+    >>> from trueup_mlflow import monitor
+    >>> _ = monitor.estimate("models:/demand/1", january, at="2026-01-31")
+    >>> monitor.records("models:/demand/1")[0].time[:10]
+    '2026-01-31'
+    """
     client = MlflowClient()
     return MonitorStore(resolve(model_uri, client), client).records()
 
@@ -201,6 +231,13 @@ def report(model_uri: str, path: str | Path, *, thresholds: Sequence[float] = ()
     ------
     InvalidInputError
         If the version has no check, or no batch yet.
+
+    Examples
+    --------
+    >>> from trueup_mlflow import monitor
+    >>> _ = monitor.estimate("models:/demand/1", january, at="2026-01-31")
+    >>> monitor.report("models:/demand/1", "demand.html").name
+    'demand.html'
     """
     client = MlflowClient()
     version = resolve(model_uri, client)

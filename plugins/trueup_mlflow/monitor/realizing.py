@@ -62,6 +62,13 @@ def realize(model_uri: str, labelled: Any, *, min_labelled: float = MIN_LABELLED
     InvalidInputError
         If ``init`` was given no row id, a column is missing, a row id has two labels, or no row id
         is one of a batch.
+
+    Examples
+    --------
+    >>> from trueup_mlflow import monitor
+    >>> _ = monitor.estimate("models:/demand/1", january, at="2026-01-31")
+    >>> type(monitor.realize("models:/demand/1", january_labels)).__name__
+    'Coverage'
     """
     if not 0.0 < min_labelled <= 1.0:
         raise InvalidInputError(

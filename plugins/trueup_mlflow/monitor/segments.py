@@ -42,6 +42,14 @@ def estimate_segments(
     ------
     InvalidInputError
         If the column is missing, or has more than 50 levels of 30 rows.
+
+    Examples
+    --------
+    >>> from trueup_mlflow import monitor
+    >>> by_hour = february.assign(part=["day", "night"] * 75)
+    >>> found = monitor.estimate_segments("models:/demand/1", by_hour, segment="part")
+    >>> [level for level, _ in found]
+    ['', 'day', 'night']
     """
     session = Session.open(model_uri)
     schema = session.check.schema

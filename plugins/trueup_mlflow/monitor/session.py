@@ -26,12 +26,14 @@ _log = logging.getLogger("trueup")
 
 @dataclass(frozen=True)
 class Session:
-    """Model, check and monitor run of one version.
+    """Model, check and monitor run of one version; one that is kept loads the model once.
 
     Examples
     --------
-    ``Session.open("models:/demand@champion").estimate(batch)`` is what
-    :func:`trueup_mlflow.monitor.estimate` does; a session that is kept loads the model once.
+    >>> from trueup_mlflow.monitor import Session
+    >>> session = Session.open("models:/demand/1")  # loads the model and its check once
+    >>> session.estimate(january, at="2026-01-31").n
+    150
     """
 
     version: RegisteredVersion

@@ -48,6 +48,16 @@ def estimate_periods(
     ------
     InvalidInputError
         If the column is missing, or a row of it holds no date.
+
+    Examples
+    --------
+    >>> from trueup_mlflow import monitor
+    >>> import pandas as pd
+    >>> dated = february.assign(day=pd.date_range("2026-02-01", periods=150, freq="h"))
+    >>> [name for name, _ in monitor.estimate_periods(
+    ...     "models:/demand/1", dated, time_column="day", period="month"
+    ... )]
+    ['2026-02']
     """
     session = Session.open(model_uri)
     found = []
@@ -82,6 +92,13 @@ def estimate_chunks(
     ------
     InvalidInputError
         If ``rows`` is below 1, or the rows have no order, as those of Spark.
+
+    Examples
+    --------
+    >>> from trueup_mlflow import monitor
+    >>> parts = monitor.estimate_chunks("models:/demand/1", february, rows=75, at="2026-02-28")
+    >>> len(parts)
+    2
     """
     if rows < 1:
         raise InvalidInputError(f"rows must be at least 1; got {rows}. Give the size of a batch.")
@@ -109,6 +126,12 @@ def init_missing(name: str, reference: Any, **wishes: Any) -> list[str]:
     ------
     InvalidInputError
         If the registry knows no such model, or as :func:`trueup_mlflow.monitor.init` does.
+
+    Examples
+    --------
+    >>> from trueup_mlflow import monitor
+    >>> monitor.init_missing("demand", held_out, target="y", row_id="id")  # it has its check
+    []
     """
     versions = MlflowClient().search_model_versions(f"name='{name}'")
     if not versions:

@@ -123,6 +123,14 @@ def watch(
     A file moves to ``done/`` after it was logged, or to ``rejected/`` with the reason beside it in
     ``<name>.reason.txt``; a second one of the same name gets a number. A process that is killed in
     between leaves the file; the next one finds its batch logged, logs nothing twice, and moves it.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from trueup_mlflow import monitor
+    >>> Path("inbox").mkdir(exist_ok=True)
+    >>> list(monitor.watch("models:/demand/1", "inbox", once=True))  # nothing came
+    []
     """
     root, session = Path(folder), None
     while True:
