@@ -40,7 +40,9 @@ class TrueupCallback(TrainerCallback):
 
     Examples
     --------
-    ``Trainer(model, args, eval_dataset=rows, callbacks=[TrueupCallback()])``
+    >>> from trueup_mlflow import HuggingFaceCallback
+    >>> callbacks = [HuggingFaceCallback()]
+    >>> trainer = Trainer(model, args, eval_dataset=rows, callbacks=callbacks)  # doctest: +SKIP
     """
 
     def __init__(

@@ -52,6 +52,12 @@ class TrueupCallback:
     -----
     The step is the index of the epoch. A failure of the evaluation is a warning and a tag of the
     run; the training goes on.
+
+    Examples
+    --------
+    >>> from trueup_mlflow import KerasCallback
+    >>> callback = KerasCallback(x_val, y_val)  # doctest: +SKIP
+    >>> model.fit(x, y, epochs=5, callbacks=[callback])  # doctest: +SKIP
     """
 
     def __init__(

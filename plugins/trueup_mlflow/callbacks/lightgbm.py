@@ -63,7 +63,19 @@ class TrueupCallback:
 
     Examples
     --------
-    ``lightgbm.train(params, train_set, callbacks=[TrueupCallback(X_val, y_val)])``
+    >>> import lightgbm
+    >>> import mlflow
+    >>> import numpy as np
+    >>> from trueup_mlflow import LightGBMCallback
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> data = lightgbm.Dataset(X[:200], y[:200])
+    >>> parameters = {"objective": "binary", "verbose": -1}
+    >>> with mlflow.start_run() as run:
+    ...     callback = LightGBMCallback(X[200:], y[200:])
+    ...     model = lightgbm.train(parameters, data, 10, callbacks=[callback])
+    >>> "calibrated_val_log_loss" in mlflow.get_run(run.info.run_id).data.metrics
+    True
     """
 
     before_iteration = False

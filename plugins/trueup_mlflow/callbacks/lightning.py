@@ -66,6 +66,13 @@ class TrueupCallback(Callback):
     checkpoints can monitor it; give them after this callback. Of several data loaders the first
     one is read. With several devices each sees a part of the rows: nothing is logged then, with a
     warning. A failure of the evaluation is a warning and a tag of the run; the training goes on.
+
+    Examples
+    --------
+    ``validation_step`` returns ``{"y_true": y, "y_logit": logit}``; then:
+
+    >>> from trueup_mlflow import LightningCallback
+    >>> trainer = Trainer(callbacks=[LightningCallback()])  # doctest: +SKIP
     """
 
     def __init__(

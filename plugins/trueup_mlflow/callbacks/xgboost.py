@@ -58,7 +58,18 @@ class TrueupCallback(TrainingCallback):
 
     Examples
     --------
-    ``xgboost.train(params, dtrain, 100, callbacks=[TrueupCallback(dval)])``
+    >>> import mlflow
+    >>> import numpy as np
+    >>> import xgboost
+    >>> from trueup_mlflow import XGBoostCallback
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> rows, held_out = xgboost.DMatrix(X[:200], y[:200]), xgboost.DMatrix(X[200:], y[200:])
+    >>> with mlflow.start_run() as run:
+    ...     callback = XGBoostCallback(held_out)
+    ...     model = xgboost.train({"objective": "binary:logistic"}, rows, 10, callbacks=[callback])
+    >>> "calibrated_val_log_loss" in mlflow.get_run(run.info.run_id).data.metrics
+    True
     """
 
     def __init__(
