@@ -14,6 +14,7 @@ from pyarrow.compute import local_timestamp
 from pyarrow.types import is_timestamp
 
 from trueup.errors import InvalidInputError
+from trueup.read.tables import read_file
 from trueup_mlflow.monitor.batch.row_ids import ids_from_csv
 from trueup_mlflow.monitor.batch.schema import IdKind
 from trueup_mlflow.write.reasons import reason_of
@@ -88,7 +89,7 @@ def _local_time(column: Any, zone: str) -> Any:
 
 
 def _csv(path: Path, row_id: str | None, kind: IdKind | None) -> pd.DataFrame:
-    table = pd.read_csv(path, dtype=None if row_id is None else {row_id: "object"})
+    table: pd.DataFrame = read_file(path, texts=[row_id]).to_pandas()
     if row_id is not None and row_id in table:
         table[row_id] = ids_from_csv(table[row_id], kind)
     return table
