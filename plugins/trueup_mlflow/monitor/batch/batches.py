@@ -59,9 +59,9 @@ def estimate_periods(
     ... )]
     ['2026-02']
     """
-    session = Session.open(model_uri)
-    found = []
+    session, found = None, []
     for label, part in periods_of(table, time_column, period, time_format):
+        session = session or Session.open(model_uri)  # a table without times needs none
         end = label.end_time.to_pydatetime(warn=False)
         found.append((str(label), session.estimate(part, at=end)))
     return found
