@@ -12,6 +12,7 @@ import math
 import pickle
 import struct
 from collections.abc import Callable
+from copy import deepcopy
 from io import BytesIO
 from random import Random
 from typing import Any
@@ -87,7 +88,7 @@ def forged_json(data: bytes, rng: Random) -> bytes:
         parent, key = rng.choice(list(_places(document)) or [([document], 0)])
         match rng.randrange(6):
             case 0 | 1 | 2:
-                parent[key] = rng.choice(_ODD_JSON)
+                parent[key] = deepcopy(rng.choice(_ODD_JSON))  # shared, it could hold itself
             case 3:
                 del parent[key]
             case 4 if isinstance(parent, dict):

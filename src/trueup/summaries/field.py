@@ -63,11 +63,13 @@ class FieldSummary:
         CorruptFileError
             If no rows could have these sums.
         """
-        total, label, proba, proba_square, weight_square = sums.T[:5]
+        total, label, proba, proba_square, weight_square, count, uncertain = sums.T[:7]
         possible = (sums >= 0.0).all() and np.isfinite(sums).all()
         bounded = [part <= total * (1.0 + 1e-9) for part in (label, proba, proba_square)]
         has_weight = (weight_square > 0.0) == (total > 0.0)
-        if not (possible and np.all(bounded) and has_weight.all()):
+        least = (proba - proba_square) ** 2 * (1.0 - 1e-6)  # by Cauchy's inequality
+        spread = (uncertain * count >= least) & (uncertain <= weight_square)
+        if not (possible and np.all(bounded) and has_weight.all() and spread.all()):
             raise corrupt(f"sums over the levels of {name!r} that rows could have")
         return cls(name, levels, sums)
 

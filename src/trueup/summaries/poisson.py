@@ -18,6 +18,7 @@ from trueup.losses import FloatArray, PoissonDeviance
 from trueup.read.rows import Rows
 from trueup.splits import GroupArray
 from trueup.summaries.points import SMALLEST_SUM, Points, State
+from trueup.summaries.storage import corrupt
 
 _PAIRS = [(i, j) for i in range(4) for j in range(i, 4)]  # of the numbers 1, a, y and mu
 _NODES = np.vstack(
@@ -125,6 +126,8 @@ class PoissonMoments(State):
         return {"centre": self.centre, "sums": self.sums}
 
     def restore(self, arrays: Arrays) -> None:
+        if (arrays["sums"][:, :, 0, 0] < 0.0).any():
+            raise corrupt("weights that are not negative")
         self.centre, self.sums = arrays["centre"], arrays["sums"]
 
     def _set(self, group: int, values: FloatArray, weight: FloatArray) -> None:

@@ -16,6 +16,7 @@ from trueup.losses import FloatArray
 from trueup.read.rows import Rows
 from trueup.splits import GroupArray
 from trueup.summaries.points import SMALLEST_SUM, Points, State
+from trueup.summaries.storage import corrupt
 
 _ORDER = 5
 _NODES = np.arange(-2.0, 3.0)  # in standard deviations around the mean
@@ -85,6 +86,8 @@ class ResidualMoments(State):
         return {"centre": self.centre, "sums": self.sums}
 
     def restore(self, arrays: Arrays) -> None:
+        if (arrays["sums"][:, :, 0] < 0.0).any():
+            raise corrupt("weights that are not negative")
         self.centre, self.sums = arrays["centre"], arrays["sums"]
 
 
