@@ -24,9 +24,16 @@ def package_folder(package: str) -> Path:
     return ROOT / ("src" if package == "trueup" else "plugins") / package
 
 
+def parsed(source: str) -> ast.AST:
+    try:
+        return ast.parse(source)
+    except SystemError:  # Python 3.11 counts depth for all threads together: another one parsed
+        return ast.parse(source)
+
+
 def imported_packages(source: str) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Import):
             found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -67,7 +67,11 @@ def test_without_click_the_pip_command_is_printed():
         ("pyarrow", ["evaluate", "x.csv", "--target", "y", "--proba", "p"], "files"),
     ],
 )
-def test_without_the_extra_of_a_command_the_pip_command_is_printed(package, command, extra):
+def test_without_the_extra_of_a_command_the_pip_command_is_printed(
+    package, command, extra, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("y,p\n0,0.3\n1,0.6\n")
     run = run_without(package, *command)
     assert run.returncode == 2
     assert run.stderr == f"Error: {package} is not installed. Run: pip install 'trueup[{extra}]'\n"

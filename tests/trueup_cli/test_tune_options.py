@@ -136,7 +136,7 @@ def test_no_argument_of_a_worker_names_the_storage(folder, monkeypatch):
                 seen.add(line)
         time.sleep(0.02)
     assert started.returncode == 0
-    assert any("tune_workers" in line for line in seen)
+    assert any("tune.workers" in line for line in seen)
     assert not any("secret-place" in line for line in seen)
 
 

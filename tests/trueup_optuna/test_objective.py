@@ -264,10 +264,10 @@ def test_several_objectives_are_refused():
 def with_epochs(trial, seed):
     x = trial.suggest_float("x", -1.0, 1.0)
     for epoch in range(5):
-        trial.report(abs(x) + 1.0 / (1 + epoch), epoch)
+        trial.report(1.0 + abs(x) + 1.0 / (1 + epoch), epoch)
         if trial.should_prune():
             raise optuna.TrialPruned
-    return result(x, seed)
+    return 1.0 + result(x, seed)
 
 
 def test_reports_of_epochs_that_no_pruner_reads_are_named_once():

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from trueup.losses import FloatArray
+from trueup.losses.scaling import scaled
+
+_LARGEST_COUNT = 2.0**53
 
 
 def weighted_quantiles(
@@ -35,8 +38,8 @@ def weighted_quantiles(
         return np.quantile(values, shares)
     order = np.argsort(values, kind="stable")
     order = order[weight[order] > 0.0]
-    values, weight = values[order], weight[order]
-    if (weight != np.floor(weight)).any():
+    values, weight = values[order], scaled(weight[order])
+    if weight.max() > _LARGEST_COUNT or (weight != np.floor(weight)).any():
         weight = weight / weight.mean()
     ends = np.cumsum(weight)
     place = shares * (ends[-1] - 1.0)

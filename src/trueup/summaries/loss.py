@@ -184,7 +184,7 @@ class LossSummary:
                 "summary must hold at least one row; got 0. Update it with the validation rows."
             )
         points = self._state.points()
-        if not points.weight.any():  # only forged bytes come here
+        if self._state.keeps_digits() and not points.weight.any():  # only of forged bytes
             raise UndefinedMetricError(
                 "summary must hold a positive weight; got zeros only. Compute it again."
             )
