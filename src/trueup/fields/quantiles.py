@@ -38,8 +38,8 @@ def weighted_quantiles(
         return np.quantile(values, shares)
     order = np.argsort(values, kind="stable")
     order = order[weight[order] > 0.0]
-    values, weight = values[order], scaled(weight[order])
-    if weight.max() > _LARGEST_COUNT or (weight != np.floor(weight)).any():
+    values, weight = values[order], _without_scale(weight[order])
+    if weight.sum() > _LARGEST_COUNT or (weight != np.floor(weight)).any():
         weight = weight / weight.mean()
     ends = np.cumsum(weight)
     place = shares * (ends[-1] - 1.0)
@@ -50,3 +50,16 @@ def weighted_quantiles(
     )
     part, step = place - before, high - low
     return np.asarray(np.where(part < 0.5, low + part * step, high - (1.0 - part) * step))
+
+
+def _without_scale(weight: FloatArray) -> FloatArray:
+    """Take the common power of two out of weights so large or so small that it can't be meant."""
+    near_one = scaled(weight)
+    if near_one is weight:
+        return weight
+    digits = np.ldexp(near_one, 53)
+    if (digits != np.floor(digits)).any():
+        return near_one
+    whole = digits.astype(np.int64)
+    every_bit = np.bitwise_or.reduce(whole)
+    return np.asarray(whole / (every_bit & -every_bit))

@@ -135,9 +135,6 @@ def _bins(
     proba: FloatArray, n_bins: int, strategy: str, weight: FloatArray | None
 ) -> NDArray[np.intp]:
     inner = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
-    if weight is not None:  # the curve does not depend on the scale of the weights
-        weight = scaled(weight)
-        weight = weight / weight.mean()
     edges = inner if strategy == "uniform" else weighted_quantiles(proba, inner, weight)
     return np.searchsorted(edges, proba, side="left")
 
