@@ -84,9 +84,15 @@ def read_calibrator(node: Node) -> Calibrator:
         return calibrator
     read_state = named({**_COMMON, **stored.state})
     calibrator.__dict__.update(read_state(node.at("state", content["state"])))
-    if not stored.agrees(calibrator):
+    if not (_width_agrees(calibrator) and stored.agrees(calibrator)):
         raise node.refusal(f"a {name} whose parts fit together")
     return calibrator
+
+
+def _width_agrees(found: Calibrator) -> bool:
+    """Say whether there is a column for each class, or one for the second of two."""
+    n_classes = len(found.classes_)
+    return found.n_features_in_ == n_classes or (found.n_features_in_ == 1 and n_classes == 2)
 
 
 def _line_plot_agrees(found: LinePlot) -> bool:
