@@ -18,11 +18,13 @@ from pathlib import Path
 FOLDER = next(p for p in (Path.cwd(), *Path.cwd().parents) if (p / "examples/data").exists())
 sys.path.insert(0, str(FOLDER / "examples"))
 
+import torch
 from click_model import PIPELINES, load_flights, train
 
 from trueup import evaluate
 from trueup.comparison import compare, required_seeds
 
+torch.set_num_threads(1)  # for so small a network more threads only wait for each other
 rows = load_flights().validation
 
 
