@@ -11,9 +11,14 @@ import pytest
 
 from trueup_mlflow import autolog
 
-with warnings.catch_warnings():  # MLflow warns of its own type hints while it is imported
+# MLflow warns of its own type hints while it is imported, and Python of the way in which MLflow's
+# import hooks load what they wait for: that is here before autologging waits for it.
+with warnings.catch_warnings():
     warnings.simplefilter("ignore")
+    import lightgbm  # noqa: F401
     import mlflow.models.evaluation  # noqa: F401
+    import torch  # noqa: F401
+    import xgboost  # noqa: F401
 
 
 @dataclass(frozen=True)
