@@ -87,7 +87,7 @@ class SeedRacePruner(optuna.pruners.BasePruner):
     ) -> None:
         if reports not in ("running_mean", "value"):
             raise InvalidInputError(
-                f'reports must be "running_mean" or "value"; got {reports!r}. Check the spelling.'
+                'reports must be "running_mean" or "value"', repr(reports), "Check the spelling."
             )
         self.rule = RaceRule(n_configs, alpha, epsilon, variance)
         self.reports: Reports = reports

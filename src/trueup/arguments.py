@@ -53,7 +53,5 @@ def whole_number(name: str, value: Any, least: int, fix: str) -> int:
     2
     """
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise InvalidInputError(
-            f"{name} must be an integer of at least {least}; got {value!r}. {fix}"
-        )
+        raise InvalidInputError(f"{name} must be an integer of at least {least}", repr(value), fix)
     return int(value)

@@ -206,11 +206,11 @@ def seed_items(key: str, values: Sequence[float], *, confidence_level: float = 0
 
     if not values:
         raise InvalidInputError(
-            f"values must hold the {key!r} of at least one seed; got none. Log it in each seed."
+            f"values must hold the {key!r} of at least one seed", "none", "Log it in each seed."
         )
     if not 0.0 < confidence_level < 1.0:
         raise InvalidInputError(
-            f"confidence_level must be in (0, 1); got {confidence_level!r}. 0.95 is usual."
+            "confidence_level must be in (0, 1)", repr(confidence_level), "0.95 is usual."
         )
     n = len(values)
     metrics = {COUNT_KEY: float(n)}

@@ -57,18 +57,19 @@ class RaceRule:
             object.__setattr__(self, "n_configs", whole_number("n_configs", self.n_configs, 2, fix))
         if not is_real(self.alpha) or not 0.0 < self.alpha < 1.0:
             raise InvalidInputError(
-                f"alpha must be in (0, 1); got {self.alpha!r}. Use 0.05 for one error in twenty."
+                "alpha must be in (0, 1)", repr(self.alpha), "Use 0.05 for one error in twenty."
             )
         if not is_real(self.epsilon) or not 0.0 <= self.epsilon < np.inf:
             raise InvalidInputError(
-                f"epsilon must be finite and at least 0; got {self.epsilon!r}. "
-                "Give it in units of the metric."
+                "epsilon must be finite and at least 0",
+                repr(self.epsilon),
+                "Give it in units of the metric.",
             )
         for name in ("alpha", "epsilon"):  # plain numbers: a study keeps them as JSON
             object.__setattr__(self, name, float(getattr(self, name)))
         if self.variance not in ("moderated", "own"):
             raise InvalidInputError(
-                f'variance must be "moderated" or "own"; got {self.variance!r}. Check the spelling.'
+                'variance must be "moderated" or "own"', repr(self.variance), "Check the spelling."
             )
 
     def log_share(self, k: int, challenger: int) -> FloatArray:

@@ -80,8 +80,9 @@ def _read_exposure(exposure: Any, n: int) -> FloatArray:
 def _require_rows(name: str, values: FloatArray, n: int) -> None:
     if len(values) != n:
         raise InvalidInputError(
-            f"{name} must have as many rows as y_true ({n}); got {len(values)}. "
-            "Pass the value of each row."
+            f"{name} must have as many rows as y_true ({n})",
+            f"{len(values)}",
+            "Pass the value of each row.",
         )
 
 
@@ -89,6 +90,6 @@ def tail_of(confidence_level: float) -> float:
     """Return what an interval leaves out."""
     if not 0.0 < confidence_level < 1.0:
         raise InvalidInputError(
-            f"confidence_level must be in (0, 1); got {confidence_level!r}. 0.95 is usual."
+            "confidence_level must be in (0, 1)", repr(confidence_level), "0.95 is usual."
         )
     return 1.0 - confidence_level
