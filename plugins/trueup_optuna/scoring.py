@@ -11,6 +11,7 @@ import numpy as np
 import optuna
 
 from trueup import Evaluation, evaluate, splits
+from trueup.arguments import check_one_of
 from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
 from trueup.losses import Loss, get_loss
 from trueup.splits import CrossFit, Split
@@ -67,10 +68,7 @@ class SeedScorer:
                 repr(split),
                 "Pass CrossFit(), HoldOut(), Rolling(period) or InSample().",
             )
-        if on_error not in ("drop", "keep"):
-            raise InvalidInputError(
-                'on_error must be "drop" or "keep"', repr(on_error), "Check the spelling."
-            )
+        check_one_of("on_error", on_error, ("drop", "keep"), "Check the spelling.")
         self.train, self.loss, self.split = train, get_loss(loss), split
         self.catch, self.on_error = read_catch(catch), on_error
 

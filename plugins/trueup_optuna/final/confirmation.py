@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optuna.trial import FrozenTrial
 from scipy import stats
 
-from trueup.arguments import is_real, whole_number
+from trueup.arguments import check_fraction, whole_number
 from trueup.comparison import paired_win_rate
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.losses import Loss
@@ -222,10 +222,7 @@ def _trial_with(table: Standings, params: Mapping[str, Any]) -> FrozenTrial | No
 
 def _check(n_seeds: int, confidence_level: float) -> None:
     whole_number("n_seeds", n_seeds, 2, "An interval needs two values.")
-    if not is_real(confidence_level) or not 0.0 < confidence_level < 1.0:
-        raise InvalidInputError(
-            "confidence_level must be in (0, 1)", repr(confidence_level), "Use 0.95."
-        )
+    check_fraction("confidence_level", confidence_level, "Use 0.95.")
 
 
 def _fresh_seeds(study: optuna.Study, n_seeds: int) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit
 
+from trueup.arguments import check_one_of
 from trueup.calibrators.base import Calibrator, FieldArrays
 from trueup.calibrators.lines.line_plot import (
     LinePlot,
@@ -121,10 +122,7 @@ class ILPSCalibrator(Calibrator):
         return self.knots == "quantile"
 
     def _knots(self, margin: FloatArray, weight: FloatArray) -> FloatArray:
-        if self.knots not in _DEFAULT_KNOTS:
-            raise InvalidInputError(
-                'knots must be "quantile" or "paper"', repr(self.knots), "Check the spelling."
-            )
+        check_one_of("knots", self.knots, ("quantile", "paper"), "Check the spelling.")
         n_knots = _DEFAULT_KNOTS[self.knots] if self.n_knots is None else self.n_knots
         if n_knots < 2:
             raise InvalidInputError("n_knots must be at least 2", repr(n_knots), "Use 50.")

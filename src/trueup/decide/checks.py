@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trueup.arguments import LARGEST_FLOAT, is_fraction, is_real
+from trueup.arguments import LARGEST_FLOAT, check_fraction, is_real
 from trueup.errors import InvalidInputError
 
 FloatArray = NDArray[np.float64]
@@ -53,8 +53,7 @@ def check_same_length(first: FloatArray, second: FloatArray, names: tuple[str, s
 
 def check_level(name: str, level: float) -> None:
     """Raise InvalidInputError unless ``level`` is a probability strictly between 0 and 1."""
-    if not is_fraction(level):
-        raise InvalidInputError(f"{name} must be in (0, 1)", repr(level), "The default fits most.")
+    check_fraction(name, level, "The default fits most.")
 
 
 def check_min_effect(min_effect: float) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trueup.arguments import is_fraction, whole_number
+from trueup.arguments import check_fraction, whole_number
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.evaluation.effective_rows import effective_rows, say_if_few
 from trueup.evaluation.evaluate import evaluate
@@ -253,10 +253,7 @@ def _read_one_bias(y_true: Any, y_pred: Any, **arguments: Any) -> Rows:
 
 
 def _check_options(confidence_level: float, n_resamples: int) -> None:
-    if not is_fraction(confidence_level):
-        raise InvalidInputError(
-            "confidence_level must be in (0, 1)", repr(confidence_level), "0.95 is usual."
-        )
+    check_fraction("confidence_level", confidence_level, "0.95 is usual.")
     if whole_number("n_resamples", n_resamples, 0, "1000 is usual.") < _LEAST_RESAMPLES:
         raise InvalidInputError(
             f"n_resamples must be at least {_LEAST_RESAMPLES}", str(n_resamples), "1000 is usual."

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.arguments import check_fraction
 from trueup.errors import InvalidInputError
 from trueup.fields.columns import require_rows
 from trueup.fields.levels import read_levels
@@ -88,8 +89,5 @@ def _require_rows(name: str, values: FloatArray, n: int) -> None:
 
 def tail_of(confidence_level: float) -> float:
     """Return what an interval leaves out."""
-    if not 0.0 < confidence_level < 1.0:
-        raise InvalidInputError(
-            "confidence_level must be in (0, 1)", repr(confidence_level), "0.95 is usual."
-        )
+    check_fraction("confidence_level", confidence_level, "0.95 is usual.")
     return 1.0 - confidence_level

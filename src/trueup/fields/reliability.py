@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from trueup.arguments import is_fraction
+from trueup.arguments import check_fraction, check_one_of
 from trueup.errors import InvalidInputError
 from trueup.fields.quantiles import weighted_quantiles
 from trueup.losses import FloatArray
@@ -125,14 +125,8 @@ def reliability_curve(
 def _check_options(n_bins: int, strategy: str, confidence_level: float) -> None:
     if n_bins < 1:
         raise InvalidInputError("n_bins must be at least 1", repr(n_bins), "15 is usual.")
-    if strategy not in ("uniform", "quantile"):
-        raise InvalidInputError(
-            'strategy must be "uniform" or "quantile"', repr(strategy), "Choose one of the two."
-        )
-    if not is_fraction(confidence_level):
-        raise InvalidInputError(
-            "confidence_level must be in (0, 1)", repr(confidence_level), "0.95 is usual."
-        )
+    check_one_of("strategy", strategy, ("uniform", "quantile"), "Choose one of the two.")
+    check_fraction("confidence_level", confidence_level, "0.95 is usual.")
 
 
 def _bins(

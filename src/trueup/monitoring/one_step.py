@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from trueup.arguments import check_one_of
 from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError, NotFittedError
 from trueup.monitoring.batch import Batch
@@ -105,10 +106,7 @@ class OneStepCheckModel:
                 repr(objective),
                 "Check the spelling.",
             )
-        if head not in ("plain", "offset"):
-            raise InvalidInputError(
-                "head must be 'plain' or 'offset'", repr(head), "Check the spelling."
-            )
+        check_one_of("head", head, ("plain", "offset"), "Check the spelling.")
         for name, value in (("hidden", hidden), ("epochs", epochs), ("batch_size", batch_size)):
             if value is not None and value < 1:
                 raise InvalidInputError(f"{name} must be at least 1", str(value), "Raise it.")

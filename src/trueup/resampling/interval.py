@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import t
 
-from trueup.arguments import is_fraction
+from trueup.arguments import check_fraction
 from trueup.errors import InvalidInputError
 
 
@@ -69,10 +69,7 @@ def corrected_t_interval(
             raise InvalidInputError(
                 f"{name} must be positive", repr(size), "Pass a number of rows."
             )
-    if not is_fraction(confidence_level):
-        raise InvalidInputError(
-            "confidence_level must be in (0, 1)", repr(confidence_level), "0.95 is usual."
-        )
+    check_fraction("confidence_level", confidence_level, "0.95 is usual.")
     n = len(values)
     error = np.sqrt((1.0 / n + n_test / n_train) * values.var(ddof=1))
     margin = t.ppf(0.5 + confidence_level / 2.0, n - 1) * error

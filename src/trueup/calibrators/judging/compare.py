@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-from trueup.arguments import is_fraction
+from trueup.arguments import check_fraction
 from trueup.calibrators.base import Calibrator, FieldArrays
 from trueup.calibrators.field_offset import FieldOffsetCalibrator
 from trueup.calibrators.histogram import HistogramCalibrator
@@ -263,10 +263,7 @@ def _split(
     dev_fraction: float,
     random_state: int,
 ) -> tuple[IndexArray, IndexArray]:
-    if not is_fraction(dev_fraction):
-        raise InvalidInputError(
-            "dev_fraction must be in (0, 1)", repr(dev_fraction), "Use for example 0.5."
-        )
+    check_fraction("dev_fraction", dev_fraction, "Use for example 0.5.")
     if order is None:
         halves = random_halves(len(y), 1.0 - dev_fraction, random_state)
     else:

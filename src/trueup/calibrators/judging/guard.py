@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from trueup.arguments import check_one_of
 from trueup.calibrators.base import Calibrator, FieldArrays, Rows
 from trueup.calibrators.judging.drift import Backtest, choose_window
 from trueup.calibrators.judging.guard_decision import Priority
@@ -181,10 +182,7 @@ class Guarded(Calibrator):
             raise InvalidInputError(
                 f"n_origins must be at least {LEAST_ORIGINS}", repr(self.n_origins), "Use 8."
             )
-        if self.priority not in ("field", "log_loss"):
-            raise InvalidInputError(
-                "priority must be 'field' or 'log_loss'", repr(self.priority), "Choose one."
-            )
+        check_one_of("priority", self.priority, ("field", "log_loss"), "Choose one.")
         if not self.windows or not all(0.0 < window <= 1.0 for window in self.windows):
             raise InvalidInputError(
                 "windows must be shares in (0, 1]",
