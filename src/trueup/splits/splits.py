@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from numpy.typing import NDArray
 
 from trueup._kernels import UInt64Array
 from trueup._kernels.plain import HashRule
-from trueup.arguments import check_fraction
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.splits.periods import period_numbers, read_period
 
@@ -146,7 +146,10 @@ class HoldOut(HashedSplit):
     min_class_count = 10
 
     def __post_init__(self) -> None:
-        check_fraction("bias_fraction", self.bias_fraction, "The paper uses 0.1.")
+        if not (isinstance(self.bias_fraction, Real) and 0.0 < self.bias_fraction < 1.0):
+            raise InvalidInputError(
+                "bias_fraction must be in (0, 1)", repr(self.bias_fraction), "The paper uses 0.1."
+            )
         _set(self, "bias_fraction", float(self.bias_fraction))
         _set(self, "salt", _integer("salt", self.salt))
 
