@@ -44,8 +44,9 @@ def prepare_study(plan: TunePlan, *, resume: bool) -> optuna.Study:
         study = open_study(plan, load_if_exists=resume)
     except optuna.exceptions.DuplicatedStudyError:
         raise InvalidInputError(
-            f"study must be new; got {plan.study_name!r}, which exists in {plan.storage}. "
-            "Add --resume or choose another --study-name."
+            "study must be new",
+            f"{plan.study_name!r}, which exists in {plan.storage}",
+            "Add --resume or choose another --study-name.",
         ) from None
     check_begun(study, plan)
     plan_objective(plan).pin(study)
@@ -64,9 +65,9 @@ def check_begun(study: optuna.Study, plan: TunePlan) -> None:
     for option, begun in _begun(study).items():
         if begun is not None and begun != asked[option]:
             raise StateMismatchError(
-                f"{option} must be what the study {plan.study_name!r} was begun with, {begun!r}; "
-                f"got {asked[option]!r}. Repeat the options of the first run, or begin another "
-                "study with --study-name."
+                f"{option} must be what the study {plan.study_name!r} was begun with, {begun!r}",
+                repr(asked[option]),
+                "Repeat the options of the first run, or begin another study with --study-name.",
             )
 
 

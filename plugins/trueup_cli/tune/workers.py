@@ -60,7 +60,7 @@ def run_workers(plan: TunePlan, stage: Stage, workers: int) -> None:
             worker.communicate()
     if all(codes):
         raise InvalidInputError(
-            f"a worker must finish the {stage}; got exit codes {codes}. Mend the error above."
+            f"a worker must finish the {stage}", f"exit codes {codes}", "Mend the error above."
         )
 
 
