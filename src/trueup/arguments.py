@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,14 +18,32 @@ def is_real(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def is_fraction(value: Any) -> bool:
-    """Say whether a value is a number strictly between 0 and 1."""
-    return is_real(value) and bool(0.0 < value < 1.0)
-
-
 def is_one_of(value: Any, allowed: Collection[str]) -> bool:
     """Say whether a value is one of several words; an array is none, and raises nothing."""
     return isinstance(value, str) and value in allowed
+
+
+def check_fraction(name: str, value: Any, fix: str) -> None:
+    """Refuse what isn't a number strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> check_fraction("confidence_level", 0.95, "0.95 is usual.")
+    """
+    if not (is_real(value) and 0.0 < value < 1.0):
+        raise InvalidInputError(f"{name} must be in (0, 1)", repr(value), fix)
+
+
+def check_one_of(name: str, value: Any, allowed: Sequence[str], fix: str) -> None:
+    """Refuse what isn't one of a few words.
+
+    Examples
+    --------
+    >>> check_one_of("strategy", "uniform", ("uniform", "quantile"), "Choose one of the two.")
+    """
+    if not is_one_of(value, allowed):
+        *most, last = (f'"{word}"' for word in allowed)
+        raise InvalidInputError(f"{name} must be {', '.join(most)} or {last}", repr(value), fix)
 
 
 def whole_number(name: str, value: Any, least: int, fix: str) -> int:
@@ -53,7 +71,5 @@ def whole_number(name: str, value: Any, least: int, fix: str) -> int:
     2
     """
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise InvalidInputError(
-            f"{name} must be an integer of at least {least}; got {value!r}. {fix}"
-        )
+        raise InvalidInputError(f"{name} must be an integer of at least {least}", repr(value), fix)
     return int(value)

@@ -32,8 +32,9 @@ def label_values(labels: Sequence[str], y_true: NDArray[Any]) -> list[Any] | Non
     except ValueError:
         found = ", ".join(f"{value:g}" for value in np.unique(y_true)[:5])
         raise InvalidInputError(
-            f"labels must be numbers, as the column of the labels is; got {list(labels)!r}. "
-            f"It holds {found}."
+            "labels must be numbers, as the column of the labels is",
+            repr(list(labels)),
+            f"It holds {found}.",
         ) from None
 
 
@@ -42,6 +43,7 @@ def _truth_values(labels: Sequence[str]) -> list[bool]:
         return [_TRUTH[label.lower()] for label in labels]
     except KeyError:
         raise InvalidInputError(
-            f"labels must be true and false, as the column of the labels holds; "
-            f"got {list(labels)!r}. Pass labels=[negative, positive] of these."
+            "labels must be true and false, as the column of the labels holds",
+            repr(list(labels)),
+            "Pass labels=[negative, positive] of these.",
         ) from None

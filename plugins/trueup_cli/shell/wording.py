@@ -20,7 +20,6 @@ _PHRASES = {
     "or labels must name": "or --label must name",
     "Drop the argument": "Drop the option",
 }
-_SUBJECT = re.compile(r"\w+(?= must\b)")
 _ASSIGNED = re.compile(r"\b(\w+)=(True\b|\w+(?=\(\))|)(?:\(\))?")
 _LONG_NAME = re.compile(r"\b\w+_\w+\b")  # shorter ones may be words of the sentence
 
@@ -46,13 +45,21 @@ def in_options(names: Mapping[str, str] | None = None) -> Iterator[None]:
     try:
         yield
     except TrueupError as error:
-        raise BadInput(translated(str(error), known)) from error
+        raise BadInput(refused(error, known)) from error
     finally:
         warnings.showwarning = shown
 
 
+def refused(error: TrueupError, names: Mapping[str, str]) -> str:
+    """Return the message of an error with what the user wrote in place of its argument."""
+    argument = error.argument or ""
+    if argument not in names:
+        return translated(str(error), names)
+    return names[argument] + translated(str(error).removeprefix(argument), names)
+
+
 def translated(message: str, names: Mapping[str, str]) -> str:
-    """Return a message with arguments replaced: by what the user wrote where it begins with one."""
+    """Return a sentence with the options of arguments in their place."""
 
     def option(name: str) -> str:
         return names[name].partition(" ")[0]
@@ -65,9 +72,6 @@ def translated(message: str, names: Mapping[str, str]) -> str:
 
     for argument, words in _PHRASES.items():
         message = message.replace(argument, words)
-    subject = _SUBJECT.match(message)
-    if subject and subject[0] in names:
-        return names[subject[0]] + translated(message[subject.end() :], names)
     message = _ASSIGNED.sub(assigned, message)
     return _LONG_NAME.sub(
         lambda found: option(found[0]) if found[0] in names else found[0], message

@@ -50,8 +50,9 @@ def check_liveness(heartbeat: float, grace: float) -> None:
     """
     if not (is_real(heartbeat) and is_real(grace) and 0.0 < heartbeat < grace):
         raise InvalidInputError(
-            f"heartbeat must be above 0 and below grace; got heartbeat {heartbeat!r} and grace "
-            f"{grace!r}. Give seconds, such as 30 and 120."
+            "heartbeat must be above 0 and below grace",
+            f"heartbeat {heartbeat!r} and grace {grace!r}",
+            "Give seconds, such as 30 and 120.",
         )
 
 
@@ -119,14 +120,8 @@ def recover_stale(study: optuna.Study, grace: float = GRACE) -> tuple[int, ...]:
 
     Examples
     --------
-    >>> import optuna
-    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> def train(trial, seed):
-    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
-    >>> sampler = optuna.samplers.RandomSampler(0)
-    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
-    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    After the six trials of the example of :class:`trueup_optuna.SeedObjective`:
+
     >>> from trueup_optuna import recover_stale
     >>> recover_stale(study)
     ()

@@ -123,8 +123,9 @@ def both_metrics(vanilla: Comparison, calibrated: Comparison) -> BothMetrics:
     """
     if vanilla.pairs != calibrated.pairs:
         raise InvalidInputError(
-            f"vanilla and calibrated must be of the same runs; got {vanilla.n_pairs} and "
-            f"{calibrated.n_pairs} pairs. Log both metrics for each seed."
+            "vanilla and calibrated must be of the same runs",
+            f"{vanilla.n_pairs} and {calibrated.n_pairs} pairs",
+            "Log both metrics for each seed.",
         )
     first, second = vanilla.differences, calibrated.differences
     noise = None

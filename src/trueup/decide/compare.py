@@ -84,7 +84,7 @@ def compare(
     check_level("confidence_level", confidence_level)
     if not isinstance(greater_is_better, bool | np.bool_):
         raise InvalidInputError(
-            f"greater_is_better must be True or False; got {greater_is_better!r}. Choose one."
+            "greater_is_better must be True or False", repr(greater_is_better), "Choose one."
         )
     arms = pair_up(candidate, baseline, paired=paired, allow_failed=allow_failed)
     exponent = exponent_of(arms.differences)  # not 0 where float64 can't hold their squares

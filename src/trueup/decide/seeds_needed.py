@@ -147,7 +147,7 @@ def seeds_from_differences(
     n_pairs = len(differences)
     if n_pairs < 2:
         raise InvalidInputError(
-            f"candidate and baseline must give at least 2 pairs; got {n_pairs}. Run more seeds."
+            "candidate and baseline must give at least 2 pairs", str(n_pairs), "Run more seeds."
         )
     exponent = exponent_of(differences)
     differences = scaled_by(differences, exponent)

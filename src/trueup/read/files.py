@@ -72,18 +72,19 @@ def resolve(paths: Paths) -> list[Path]:
         files = [Path(match) for match in matches if Path(match).is_file()]
         if not files:
             raise InvalidInputError(
-                f"paths must name files; got {path!r}, which matches none. Check the path."
+                "paths must name files", f"{path!r}, which matches none", "Check the path."
             )
         found |= dict.fromkeys(files)
     for file in found:
         if not _is_utf8(str(file)):
             raise InvalidInputError(
-                f"paths must be text in UTF-8; got {str(file)!r}. Rename the file."
+                "paths must be text in UTF-8", repr(str(file)), "Rename the file."
             )
         if not file.name.endswith(PARQUET + CSV):
             raise InvalidInputError(
-                f"paths must end in one of {', '.join(PARQUET + CSV)}; got {file.name!r}. "
-                "Convert the file to parquet."
+                f"paths must end in one of {', '.join(PARQUET + CSV)}",
+                repr(file.name),
+                "Convert the file to parquet.",
             )
     return list(found)
 
@@ -97,8 +98,9 @@ def require_rows(n_rows: int, files: Sequence[Path]) -> None:
     if n_rows == 0:
         others = f" and {len(files) - 1} more" if len(files) > 1 else ""
         raise UnscorableInputError(
-            f"files must hold at least one row; got none in {files[0]}{others}. "
-            "Check what wrote them."
+            "files must hold at least one row",
+            f"none in {files[0]}{others}",
+            "Check what wrote them.",
         )
 
 
@@ -175,9 +177,15 @@ def _require_room(file: Path, n_cells: int) -> None:
     allowed = max(_read_limit(), _GROWTH * file.stat().st_size)
     if n_cells * _CELL_BYTES > allowed:
         raise InvalidInputError(
-            f"files must fit in memory; got {file.name}, whose {n_cells:,} cells take "
-            f"{n_cells * _CELL_BYTES:,} bytes, more than {allowed:,}. Set {LIMIT_VARIABLE} to a "
-            "larger number of bytes if the machine has several times that, or split the file."
+            "files must fit in memory",
+            (
+                f"{file.name}, whose {n_cells:,} cells take {n_cells * _CELL_BYTES:,} bytes, more "
+                f"than {allowed:,}"
+            ),
+            (
+                f"Set {LIMIT_VARIABLE} to a larger number of bytes if the machine has several "
+                "times that, or split the file."
+            ),
         )
 
 
@@ -185,7 +193,7 @@ def _read_limit() -> int:
     text = os.environ.get(LIMIT_VARIABLE, str(_DEFAULT_LIMIT))
     if not (text.isascii() and text.isdigit()):
         raise InvalidInputError(
-            f"{LIMIT_VARIABLE} must be a number of bytes; got {text!r}. Write it without a unit."
+            f"{LIMIT_VARIABLE} must be a number of bytes", repr(text), "Write it without a unit."
         )
     return int(text)
 

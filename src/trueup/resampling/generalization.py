@@ -153,8 +153,9 @@ def read_data(X: Any, y: Any, groups: Any = None) -> Data:
         X, y, groups = indexable(X, y, groups)
     except ValueError as error:
         raise InvalidInputError(
-            f"X, y and groups must have one entry for each row; got other lengths ({error}). "
-            "Pass the same rows."
+            "X, y and groups must have one entry for each row",
+            f"other lengths ({error})",
+            "Pass the same rows.",
         ) from None
     return Data(X, y, labels, groups)
 
@@ -173,7 +174,7 @@ def make_plan(
     check_aggregate(aggregate)
     if bias_split is not None and not isinstance(bias_split, Split):
         raise InvalidInputError(
-            f"split must be a Split; got {bias_split!r}. Pass CrossFit(), HoldOut() or InSample()."
+            "split must be a Split", repr(bias_split), "Pass CrossFit(), HoldOut() or InSample()."
         )
     measure = read_measure(loss, data.labels)
     classifier = classifier or measure.classes is not None

@@ -212,7 +212,7 @@ class NeuralCalibrator(Calibrator):
     def _held_out(self, n: int) -> NDArray[np.bool_]:
         if not 0.0 <= self.validation_fraction < 1.0:
             raise InvalidInputError(
-                f"validation_fraction must be in [0, 1); got {self.validation_fraction!r}. Use 0.1."
+                "validation_fraction must be in [0, 1)", repr(self.validation_fraction), "Use 0.1."
             )
         chosen = np.random.default_rng(self.random_state).permutation(n)
         held_out = np.zeros(n, dtype=np.bool_)
