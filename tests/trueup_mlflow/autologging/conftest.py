@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,10 @@ from trueup_mlflow import autolog
 # import hooks load what they wait for: that is here before autologging waits for it.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    import lightgbm  # noqa: F401
     import mlflow.models.evaluation  # noqa: F401
-    import torch  # noqa: F401
-    import xgboost  # noqa: F401
+
+    for waited_for in ("lightgbm", "sklearn.metrics", "torch", "torchmetrics", "xgboost"):
+        import_module(waited_for)
 
 
 @dataclass(frozen=True)
