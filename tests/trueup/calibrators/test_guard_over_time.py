@@ -15,8 +15,7 @@ from trueup.calibrators import (
     ShiftCalibrator,
     load_calibrator,
 )
-from trueup.calibrators.judging.guard_decision import OriginChange
-from trueup.calibrators.judging.guard_rule import Rule
+from trueup.calibrators.judging.guard_decision import OriginChange, Rule
 from trueup.errors import InvalidInputError
 
 DAY = np.arange(16_000) // 100
