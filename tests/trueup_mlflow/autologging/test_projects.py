@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -34,6 +35,9 @@ TWINS = {
     "torch": {"val_loss": log_loss},
     "torchmetrics": {"val_loss": log_loss, "val_mse": squared_error, "val_rmse": squared_error},
     "lightning": {"val_loss": log_loss},
+    "lightning_autolog": {"val_loss": log_loss},
+    "keras": {"val_loss": log_loss},
+    "huggingface": {"eval_loss": log_loss},
     "xgboost": {"val-logloss": log_loss},
     "lightgbm": {"val-binary_logloss": log_loss},
 }
@@ -54,8 +58,13 @@ def run_project(name):
     return done, columns
 
 
+NEEDS = {"keras": "keras", "huggingface": "transformers"}
+
+
 @pytest.mark.parametrize("name", TWINS)
 def test_project_gains_the_twins_that_evaluate_gives(name, client):
+    if importlib.util.find_spec(NEEDS.get(name, "mlflow")) is None:
+        pytest.skip(f"needs {NEEDS[name]}")
     done, columns = run_project(name)
     (run,) = mlflow.search_runs(experiment_names=["tests"], output_format="list")
     metrics = run.data.metrics
