@@ -23,7 +23,12 @@ _SHOWN_KEYS = 12
 _MAX_LENGTH = 4000  # MLflow's limit of a tag is 5000 in some stores
 UNSEEN = "no loss that trueup watches was computed before it was logged"
 UNKNOWN = "no watched loss, and no mean over the batches of a validation pass, has this value"
+NEAR = "it is near a watched loss, but no sum over its batches gives it exactly"
 TRAINING_TOO = "; losses with gradients, as in training, are not watched"
+OF_PROCESSES = (
+    "; a mean over several processes is not recognised, since each sees its own rows only: gather "
+    "the predictions in the first"
+)
 NOT_COVERED = "{} was called, which is not covered: its models are scored on folds of their own"
 IN_TRAINING = "losses were seen with gradients only, as in training: validate under torch.no_grad()"
 _DIGITS = range(3, 9)  # fewer may be chance
@@ -126,7 +131,7 @@ def explain(number: float, seen: Iterable[float]) -> str:
         if number == -known:
             return "it is minus a watched loss: log the loss itself"
         if math.isclose(number, known, rel_tol=_CLOSE):
-            return "it is near a watched loss, but no sum over its batches gives it exactly"
+            return NEAR
         if math.isfinite(known) and known < 100 and math.isclose(number, math.exp(known)):
             return "it is exp of a watched loss: log the loss itself"
     return UNKNOWN

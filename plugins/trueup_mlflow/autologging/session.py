@@ -13,7 +13,9 @@ from trueup_mlflow.autologging.calibrated_metrics import TwinMaker, TwinOptions
 from trueup_mlflow.autologging.client_hook import hook_client
 from trueup_mlflow.autologging.coverage import (
     IN_TRAINING,
+    NEAR,
     NOT_COVERED,
+    OF_PROCESSES,
     TRAINING_TOO,
     UNKNOWN,
     UNSEEN,
@@ -111,6 +113,8 @@ class Session:
             return NOT_COVERED.format(self._cross_validated)
         if reason == UNKNOWN and trained:
             reason += TRAINING_TOO
+        if reason.startswith((UNKNOWN, NEAR)) and _is_one_of_several():
+            reason += OF_PROCESSES
         return f"{reason}; {TOO_LARGE}" if self.passes.dropped else reason
 
     def _cross_validates(self, name: str) -> None:
@@ -177,6 +181,14 @@ def start(
         register_post_import_hook(_harmless(hook), name, overwrite=False)
     if not while_mlflow_loads:
         session.hook_mlflow()
+
+
+def _is_one_of_several() -> bool:
+    """Return whether the process trains together with others."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available():
+        return False
+    return bool(distributed.is_initialized() and distributed.get_world_size() > 1)
 
 
 def _harmless(hook: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
