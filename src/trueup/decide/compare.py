@@ -13,7 +13,7 @@ from trueup.decide.row_bootstrap import RowLosses, row_interval
 from trueup.decide.sequential import confidence_radius, prefix_moments
 from trueup.decide.verdict import Comparison, Verdict
 from trueup.errors import InvalidInputError
-from trueup.losses.scaling import exponent_of, scaled_by
+from trueup.losses.elementary import exponent_of, scaled_by
 
 
 def compare(
