@@ -11,16 +11,8 @@ import click
 from trueup_cli.monitor.base import ABOVE, FINE, MODEL, NOT_TRUSTED, monitored, sentence
 from trueup_cli.monitor.gates import status, watch
 from trueup_cli.shell.failures import BadInput
+from trueup_cli.shell.options import names_between
 from trueup_cli.shell.output import echo
-
-
-def _names(
-    context: click.Context,  # noqa: ARG001
-    option: click.Parameter,  # noqa: ARG001
-    values: tuple[str, ...],
-) -> tuple[str, ...] | None:
-    """Return names that were given one by one or between commas; None for none."""
-    return tuple(name.strip() for value in values for name in value.split(",")) or None
 
 
 @click.group("monitor")
@@ -42,8 +34,8 @@ def monitor() -> None:
 @click.option("--row-id", default=None, help="Column that identifies a row, to join late labels.")
 @click.option("--time", default=None, help="Column of times: their spread widens first intervals.")
 @click.option("--time-format", default=None, help="Format of times that are text; ISO 8601 else.")
-@click.option("--features", multiple=True, callback=_names, help="Columns that the check sees.")
-@click.option("--ignore", multiple=True, callback=_names, help="Columns that it does not see.")
+@click.option("--features", multiple=True, callback=names_between, help="What the check sees.")
+@click.option("--ignore", multiple=True, callback=names_between, help="What it does not see.")
 @click.option("--prediction", default=None, help="Column of the model's output, of several.")
 @click.option("--fail-above", default=None, help="Threshold of status: an error, or 1.5x.")
 @click.option("--all-missing", is_flag=True, help="Every version of models:/NAME without a check.")

@@ -10,8 +10,7 @@ import click
 
 from trueup_cli.shell.failures import BadInput, one_line_failures
 from trueup_cli.shell.interrupts import exit_code, interruptible
-from trueup_cli.shell.output import echo
-from trueup_cli.shell.quiet import without_run_urls
+from trueup_cli.shell.output import echo, without_run_urls
 
 if TYPE_CHECKING:
     from trueup_cli.tune.plan import TunePlan
