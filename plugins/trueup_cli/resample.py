@@ -81,7 +81,7 @@ def resample(learner: str, file: Path, **options: Any) -> None:
     """
     is_logged = check_place(options)
     names = {"inducer": "LEARNER", "X": "FILE", "y": f"--target {options['target']!r}"}
-    with in_options({**names, "split": "--split"}):
+    with in_options({**names, "split": "--split", "resampling": "--folds"}):
         inducer = _learner(learner)
         frame = _read(file, options)
         features = _features(frame, options)
@@ -161,11 +161,11 @@ def _estimate(
             )
     except TrueupError:
         raise
-    except (TypeError, ValueError) as error:  # of the learner, or of a splitter of scikit-learn
+    except (TypeError, ValueError) as error:  # of the learner
+        what = f"{type(error).__name__}: {str(error).rstrip('.')}"
         raise BadInput(
-            f"LEARNER must learn {options['target']!r} from {', '.join(features)}; got "
-            f"{type(error).__name__}: {error}. Choose columns with --features or --ignore, or put "
-            "a step before it that encodes them."
+            f"LEARNER must learn {options['target']!r} from {', '.join(features)}; got {what}. "
+            "Choose columns with --features or --ignore, or put a step before it that encodes them."
         ) from error
 
 

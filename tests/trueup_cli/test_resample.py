@@ -118,7 +118,8 @@ def test_a_terminal_reads_the_sentence_the_reasons_and_the_columns(rows):
         ((CLASS, "--target", "click", "--features", "word"), "could not convert string to float"),
         ((CLASS, "--target", "click", "--features", "click"), "must hold columns to learn from"),
         ((CLASS, "--target", "click", "--group", "user", "--time", "day"), "exclude each other"),
-        ((CLASS, "--target", "click", "--ignore", "word", "--folds", "500"), "--no-calibrated"),
+        ((CLASS, "--target", "click", "--features", "a", "--folds", "500"), "--folds must suit"),
+        ((CLASS, "--target", "click", "--features", "a", "--folds", "200"), "--no-calibrated"),
         (
             (CLASS, "--target", "click", "--log-to-mlflow", "x", "--experiment-name", "y"),
             "--log-to-mlflow and --experiment-name exclude each other",

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from tests.trueup_ui.stores import HOSTILE
-from trueup_cli.pages import report
 
+from trueup_cli.pages import report
 from trueup_ui.read.run_cache import RunCache
 from trueup_ui.view.curves import curves
 
