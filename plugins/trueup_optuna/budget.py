@@ -16,7 +16,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from trueup.arguments import whole_number
-from trueup.decide.budget import MOST, final_share, noise_share
+from trueup.decide.noise import MOST, final_share, noise_share
 from trueup.errors import StateMismatchError
 from trueup_optuna.study.companions import open_companion
 from trueup_optuna.study.ranking import CONFIG, RECORD, SEED_INDEX, standings

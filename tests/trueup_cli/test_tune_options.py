@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import subprocess
 import sys
 import time
@@ -13,7 +12,6 @@ import pytest
 from optuna.trial import TrialState
 from tests.trueup_cli.tune_script import arguments, invoke
 
-from trueup_cli.tune import progress as tune_progress
 from trueup_cli.tune import run as tune_run
 from trueup_cli.tune.plan import TunePlan
 from trueup_cli.tune.storage import load_study
@@ -33,33 +31,6 @@ def test_a_budget_splits_itself(folder):
     again = invoke("my_script.py:train_number", *SHORT, "--budget", "30", "--resume")
     assert again.exit_code == 0, again.output
     assert int(standings(load_study("trueup-study.journal", "trueup")).n_seeds.sum()) == 30
-
-
-@pytest.mark.parametrize(("options", "unit"), [((), "trials"), (("--budget", "24"), "trainings")])
-def test_lines_tell_how_far_a_long_study_is(folder, monkeypatch, options, unit):
-    monkeypatch.setattr(tune_progress, "_FIRST_LINE", 0.02)
-    slow = "def slow(trial, seed):\n    time.sleep(0.03)\n    return train_number(trial, seed)\n"
-    with Path("my_script.py").open("a") as script:
-        script.write(slow)
-    given = options or ("--trials", "6", "--finals", "5")
-    lines = invoke("my_script.py:slow", *SHORT, *given).stderr.splitlines()
-    search, final = ([line for line in lines if line.startswith(s)] for s in ("search", "finals"))
-    assert f"{unit} after 0:00:0" in search[0]
-    assert "trainings after" in final[-1]
-    assert not options or final[-1].startswith("finals: 24 of 24 trainings")
-
-
-def test_a_short_study_is_quiet_without_a_terminal(folder):
-    assert invoke(*arguments()).stderr == ""
-
-
-def test_a_terminal_shows_a_bar(folder):
-    inner = "from trueup_cli.tune.command import tune; tune()"
-    line = "stty rows 24 cols 80; exec " + shlex.join([sys.executable, "-c", inner, *arguments()])
-    command = [sys.executable, "-c", f"import pty; pty.spawn(['sh', '-c', {line!r}])"]
-    shown = subprocess.run(command, capture_output=True, check=True, text=True).stdout
-    assert "search: 100%" in shown
-    assert "6/6" in shown
 
 
 @pytest.mark.parametrize("option", ["--trials", "--n-base", "--finals"])
@@ -186,7 +157,7 @@ def test_between_a_death_and_its_retry_nobody_takes_the_place(tmp_path, monkeypa
         other.tell(trial, state=TrialState.FAIL)
         return True
 
-    monkeypatch.setattr("trueup_optuna.runtime.heartbeat._queue_again", another_worker_asks)
+    monkeypatch.setattr("trueup_optuna.runtime.heartbeat.queue_again", another_worker_asks)
     recover_stale(study)
     monkeypatch.undo()
     recover_stale(study, grace=0.0)

@@ -25,7 +25,8 @@ from trueup_cli.shell.interrupts import exit_code, interruptible
 from trueup_optuna.runtime.signals import hold_signals
 
 if TYPE_CHECKING:
-    from trueup_cli.tune.plan import Stage, TunePlan
+    from trueup_cli.tune.plan import TunePlan
+    from trueup_cli.tune.run import Stage
 
 PATIENCE = 10.0
 """Seconds that interrupted workers have to mark their trials before they are killed."""

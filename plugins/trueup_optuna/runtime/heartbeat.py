@@ -120,8 +120,14 @@ def recover_stale(study: optuna.Study, grace: float = GRACE) -> tuple[int, ...]:
 
     Examples
     --------
-    After the six trials of the example of :class:`trueup_optuna.SeedObjective`:
-
+    >>> import optuna
+    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def train(trial, seed):
+    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
+    >>> sampler = optuna.samplers.RandomSampler(0)
+    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
+    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
     >>> from trueup_optuna import recover_stale
     >>> recover_stale(study)
     ()
@@ -140,7 +146,7 @@ def _recover(study: optuna.Study, grace: float) -> tuple[int, ...]:
     recovered += [
         trial for root, trial in latest.items() if root not in alive and _is_orphan(trial, grace)
     ]
-    return tuple(trial.number for trial in recovered if _queue_again(study, trial))
+    return tuple(trial.number for trial in recovered if queue_again(study, trial))
 
 
 def fail_stale(study: optuna.Study, grace: float = GRACE) -> list[FrozenTrial]:
@@ -174,7 +180,7 @@ def _fail(study: optuna.Study, trial: FrozenTrial) -> bool:
         return False
 
 
-def _queue_again(study: optuna.Study, trial: FrozenTrial) -> bool:
+def queue_again(study: optuna.Study, trial: FrozenTrial) -> bool:
     """Queue another attempt, unless another worker was faster; say whether this one counts."""
     queued = _add_attempt(study, trial)
     root = root_number(trial)

@@ -10,8 +10,7 @@ import optuna
 from numpy.typing import NDArray
 from optuna.trial import FrozenTrial, TrialState
 
-from trueup.decide.budget import Shrunken, shrunken_means
-from trueup.decide.noise import SeedNoise, seed_noise
+from trueup.decide.noise import SeedNoise, Shrunken, seed_noise, shrunken_means
 from trueup.errors import UndefinedMetricError
 from trueup_optuna.study.companions import companion
 from trueup_optuna.study.study_state import BUDGET, REPORTS, sign
