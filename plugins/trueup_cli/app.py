@@ -9,7 +9,7 @@ import click
 
 import trueup
 from trueup_cli.shell.failures import one_line_failures
-from trueup_cli.shell.quiet import without_run_urls
+from trueup_cli.shell.output import without_run_urls
 
 
 class _Entry(NamedTuple):
@@ -29,9 +29,10 @@ COMMANDS = {
     "monitor": _Entry(
         "monitor.commands", "Estimate the error of registered models before labels arrive."
     ),
-    "report": _Entry("report", "Write the page of an experiment or a model to one file."),
+    "report": _Entry("pages", "Write the page of an experiment or a model to one file."),
+    "resample": _Entry("resample", "Estimate a learner's error on new training sets."),
     "tune": _Entry("tune.command", "Tune hyper-parameters on the calibrated metric, over seeds."),
-    "ui": _Entry("ui", "Show pipelines, comparisons, studies and monitored models in the browser."),
+    "ui": _Entry("pages", "Show pipelines, comparisons, studies and models in the browser."),
 }
 
 
