@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "site"))
-from hooks import MODULES, REFERENCE, public_names  # noqa: E402
+from hooks import MODULES, REFERENCE, public_names, refusals  # noqa: E402
 
 PACKAGES = [package for page in REFERENCE.values() for package, _ in page]
 SINGLE = [module for page in MODULES.values() for module in page]
@@ -91,3 +91,9 @@ def test_help_of_the_main_names_explains_every_argument(path):
     words = {word.strip("*, ") for title in titles for word in title.split(",")}
     assert [name for name in inspect.signature(value).parameters if name not in words] == []
     assert {"Parameters", "Examples"} <= words or {"Attributes", "Examples"} <= words
+
+
+def test_the_page_of_errors_lists_what_is_refused_with_its_mend():
+    rows = refusals()
+    assert len(rows) > 300
+    assert "| n\\_bins must be " in "\n".join(rows)
