@@ -79,13 +79,19 @@ def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
 def public_names(face: str) -> list[tuple[str, str]]:
     """Return what a package's face hands on, as (name, home), without importing it."""
     tree = ast.parse((ROOT / face).read_text())
-    return sorted(
+    handed_on = [
         (alias.asname or alias.name, node.module)
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("trueup")
         for alias in node.names
-        if not alias.name.startswith("_")
-    )
+    ]
+    package = ".".join(Path(face).with_suffix("").parts[1:]).removesuffix(".__init__")
+    own = [
+        (node.name if isinstance(node, ast.FunctionDef) else ast.unparse(node.target), package)
+        for node in tree.body
+        if isinstance(node, (ast.FunctionDef, ast.AnnAssign))
+    ]
+    return sorted(pair for pair in handed_on + own if not pair[0].startswith("_"))
 
 
 def refusals() -> list[str]:
