@@ -10,7 +10,13 @@ from trueup_cli.shell.output import echo
 @click.command("ui")
 @click.option("--tracking-uri", default=None, help="MLflow store; by default that of MLflow.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=5055, show_default=True, help="Port to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=5055,
+    show_default=True,
+    help="Port to listen on.",
+)
 @click.option(
     "--study-storage",
     default=None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Collection
 from numbers import Integral, Real
@@ -57,3 +58,28 @@ def whole_number(name: str, value: Any, least: int, fix: str) -> int:
             f"{name} must be an integer of at least {least}; got {value!r}. {fix}"
         )
     return int(value)
+
+
+def raisable_limit(variable: str, default: int, unit: str) -> int:
+    """Return a limit that the user may raise by an environment variable.
+
+    Parameters
+    ----------
+    variable : str
+        Its name.
+    default : int
+        The limit where it is not set.
+    unit : str
+        What it counts, for messages.
+
+    Raises
+    ------
+    InvalidInputError
+        If the variable holds no whole number.
+    """
+    text = os.environ.get(variable, str(default))
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise InvalidInputError(
+            f"{variable} must be a number of {unit}; got {text!r}. Write it in digits alone."
+        )
+    return int(text)

@@ -65,7 +65,7 @@ def status(
 @click.option("--time-format", default=None, help="Format of times that are text; ISO 8601 else.")
 @click.option("--modified-time", is_flag=True, help="Take the time at which a file was modified.")
 @click.option(
-    "--prometheus-port", type=int, default=None, help="Serve the latest estimate on this port."
+    "--prometheus-port", type=click.IntRange(0, 65535), default=None, help="Serve the latest estimate on this port."
 )
 @monitored
 def watch(

@@ -8,8 +8,11 @@ import click
 
 from trueup.redact import without_credentials
 
-# All control characters but tab and line feed, and those that turn the direction of a line.
-_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# All control characters but tab and line feed, those that turn the direction of a line, and halves
+# of a character, which stand for bytes of an argument that are no text and can't be printed.
+_OBEYED = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def shown(text: str) -> str:

@@ -45,9 +45,10 @@ class Dialect:
     def __post_init__(self) -> None:
         for name in ("sep", "decimal"):
             value = getattr(self, name)
-            if value is not None and len(value) != 1:
+            if value is not None and (len(value) != 1 or not value.isascii() or value in '"\r\n'):
                 raise InvalidInputError(
-                    f"{name} must be one character; got {value!r}. Leave it out to recognise it."
+                    f"{name} must be one character of ASCII, no quote or line end; got {value!r}. "
+                    "Leave it out to recognise it."
                 )
         if self.sep is not None and self.sep == self.decimal:
             raise InvalidInputError(

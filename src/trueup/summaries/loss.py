@@ -299,6 +299,8 @@ class LossSummary:
                 f"fields must be the same in every batch and summary; got {list(self._fields)} "
                 f"and {list(other._fields)}. Pass the same fields everywhere."
             )
+        for name, field in self._fields.items():
+            field.require_room(other._fields[name])
         self._totals.merge(other._totals)
         self._state.merge(other._state)
         for name, field in self._fields.items():
