@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trueup_mlflow.autologging.autolog import autolog as autolog
+    from trueup_mlflow.autologging.session import autolog as autolog
     from trueup_mlflow.callbacks.huggingface import HuggingFaceCallback as HuggingFaceCallback
     from trueup_mlflow.callbacks.keras import KerasCallback as KerasCallback
     from trueup_mlflow.callbacks.lightgbm import LightGBMCallback as LightGBMCallback
@@ -31,7 +31,7 @@ _HOME = {
     "LightGBMCallback": "callbacks.lightgbm",
     "LightningCallback": "callbacks.lightning",
     "XGBoostCallback": "callbacks.xgboost",
-    "autolog": "autologging.autolog",
+    "autolog": "autologging.session",
     "backfill": "log.backfill",
     "compare_runs": "compare.compare_runs",
     "log_calibrated_model": "models.calibrated_model",

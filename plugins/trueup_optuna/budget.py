@@ -16,7 +16,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from trueup.arguments import whole_number
-from trueup.decide.budget import MOST, final_share, noise_share
+from trueup.decide.noise import MOST, final_share, noise_share
 from trueup.errors import StateMismatchError
 from trueup_optuna.study.companions import open_companion
 from trueup_optuna.study.ranking import CONFIG, RECORD, SEED_INDEX, standings
@@ -183,13 +183,15 @@ def pin_budget(study: optuna.Study, trainings: int | None) -> None:
     known = study.user_attrs.get(BUDGET)
     if known is None and trainings is not None and _has_seeds(study):
         raise StateMismatchError(
-            f"budget must be left out where the study {study.study_name!r} was begun without; "
-            f"got {trainings}. Begin another study."
+            f"budget must be left out where the study {study.study_name!r} was begun without",
+            str(trainings),
+            "Begin another study.",
         )
     if known is not None and trainings is None:
         raise StateMismatchError(
-            f"budget must be given where the study {study.study_name!r} was begun with {known}; "
-            "got None. Pass it again, or a larger one."
+            f"budget must be given where the study {study.study_name!r} was begun with {known}",
+            "None",
+            "Pass it again, or a larger one.",
         )
     if known != trainings:
         study.set_user_attr(BUDGET, trainings)

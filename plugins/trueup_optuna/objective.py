@@ -142,8 +142,9 @@ class SeedObjective:
         self._budget = None if budget is None else BudgetedSearch(budget, self.seeds.n)
         if self.n_base > self.seeds.n:
             raise InvalidInputError(
-                f"n_base must be at most the number of search seeds, {self.seeds.n}; got {n_base}. "
-                "Give more seeds."
+                f"n_base must be at most the number of search seeds, {self.seeds.n}",
+                str(n_base),
+                "Give more seeds.",
             )
         check_liveness(heartbeat, grace)
         self._epochs, self.heartbeat, self.grace = EpochRule(epoch_pruner), heartbeat, grace
@@ -198,8 +199,9 @@ class SeedObjective:
             study.pruner.pin(study)
         elif RULE in study.user_attrs:
             raise StateMismatchError(
-                f"pruner must be the SeedRacePruner that the study was begun with; got "
-                f"{type(study.pruner).__name__}. Load it with pruner=SeedRacePruner(...)."
+                "pruner must be the SeedRacePruner that the study was begun with",
+                f"{type(study.pruner).__name__}",
+                "Load it with pruner=SeedRacePruner(...).",
             )
 
     def _wants_seed(self, trial: optuna.Trial, n_done: int) -> bool:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState
 
+from trueup.arguments import check_one_of
 from trueup.decide.race import RaceRule, Variance
-from trueup.errors import InvalidInputError
 from trueup.user_warning import warn_user
 from trueup_optuna.study.study_state import (
     REPORTS,
@@ -85,10 +85,7 @@ class SeedRacePruner(optuna.pruners.BasePruner):
         variance: Variance = "moderated",
         reports: Reports = "running_mean",
     ) -> None:
-        if reports not in ("running_mean", "value"):
-            raise InvalidInputError(
-                f'reports must be "running_mean" or "value"; got {reports!r}. Check the spelling.'
-            )
+        check_one_of("reports", reports, ("running_mean", "value"), "Check the spelling.")
         self.rule = RaceRule(n_configs, alpha, epsilon, variance)
         self.reports: Reports = reports
         self._begin()

@@ -11,6 +11,7 @@ import numpy as np
 import optuna
 
 from trueup import Evaluation, evaluate, splits
+from trueup.arguments import check_one_of
 from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
 from trueup.losses import Loss, get_loss
 from trueup.splits import CrossFit, Split
@@ -59,17 +60,15 @@ class SeedScorer:
     ) -> None:
         if not callable(train):
             raise InvalidInputError(
-                f"train must be callable; got {train!r}. Pass a function train(trial, seed)."
+                "train must be callable", repr(train), "Pass a function train(trial, seed)."
             )
         if not isinstance(split, Split):
             raise InvalidInputError(
-                f"split must be a Split; got {split!r}. "
-                "Pass CrossFit(), HoldOut(), Rolling(period) or InSample()."
+                "split must be a Split",
+                repr(split),
+                "Pass CrossFit(), HoldOut(), Rolling(period) or InSample().",
             )
-        if on_error not in ("drop", "keep"):
-            raise InvalidInputError(
-                f'on_error must be "drop" or "keep"; got {on_error!r}. Check the spelling.'
-            )
+        check_one_of("on_error", on_error, ("drop", "keep"), "Check the spelling.")
         self.train, self.loss, self.split = train, get_loss(loss), split
         self.catch, self.on_error = read_catch(catch), on_error
 
@@ -119,8 +118,9 @@ class SeedScorer:
     def _check_loss(self, evaluation: Evaluation) -> None:
         if evaluation.spec.loss != self.loss.name:
             raise InvalidInputError(
-                f"loss must be that of the Evaluation, {evaluation.spec.loss!r}; "
-                f"got {self.loss.name!r}. Pass loss= to SeedObjective."
+                f"loss must be that of the Evaluation, {evaluation.spec.loss!r}",
+                repr(self.loss.name),
+                "Pass loss= to SeedObjective.",
             )
 
 
@@ -135,8 +135,9 @@ def read_catch(catch: Catch) -> tuple[type[Exception], ...]:
     classes = catch if isinstance(catch, tuple) else (catch,)
     if not all(isinstance(one, type) and issubclass(one, Exception) for one in classes):
         raise InvalidInputError(
-            f"catch must be a class of exceptions or a tuple of them; got {catch!r}. "
-            "Pass catch=(RuntimeError,)."
+            "catch must be a class of exceptions or a tuple of them",
+            repr(catch),
+            "Pass catch=(RuntimeError,).",
         )
     return classes
 
@@ -144,9 +145,12 @@ def read_catch(catch: Catch) -> tuple[type[Exception], ...]:
 def _refuse_two_numbers(result: tuple[Any, Any]) -> None:
     if all(np.ndim(part) == 0 for part in result):
         raise InvalidInputError(
-            "the result of train must be (y_true, y_pred), an Evaluation or a number; got two "
-            f"numbers, {result!r}. Return the one to tune, such as the loss, and keep the other "
-            'with trial.set_user_attr("accuracy", ...).'
+            "the result of train must be (y_true, y_pred), an Evaluation or a number",
+            f"two numbers, {result!r}",
+            (
+                "Return the one to tune, such as the loss, and keep the other with "
+                'trial.set_user_attr("accuracy", ...).'
+            ),
         )
 
 
@@ -163,8 +167,9 @@ def _number(result: Any) -> float:
         return float(result)
     except (OverflowError, TypeError, ValueError):
         raise InvalidInputError(
-            "the result of train must be (y_true, y_pred), an Evaluation or a number; "
-            f"got {type(result).__name__}. Return one of the three."
+            "the result of train must be (y_true, y_pred), an Evaluation or a number",
+            f"{type(result).__name__}",
+            "Return one of the three.",
         ) from None
 
 
@@ -212,9 +217,9 @@ def _same_rows(study: optuna.Study, index: int, fingerprint: str) -> bool:
         study.set_user_attr(key, fingerprint)
     elif known != fingerprint:
         raise StateMismatchError(
-            f"the rows of seed index {index} must be the same for all configurations; got "
-            f"fingerprint {fingerprint} after {known}. "
-            "Let the validation rows depend on the seed alone."
+            f"the rows of seed index {index} must be the same for all configurations",
+            f"fingerprint {fingerprint} after {known}",
+            "Let the validation rows depend on the seed alone.",
         )
     return known is not None
 

@@ -44,12 +44,13 @@ class SeedList:
     def _check_values(self, values: tuple[int, ...]) -> None:
         if len(values) != self.n + self.confirm:
             raise InvalidInputError(
-                f"values must hold n + confirm = {self.n + self.confirm} seeds; got {len(values)}. "
-                "Give one seed for each index."
+                f"values must hold n + confirm = {self.n + self.confirm} seeds",
+                f"{len(values)}",
+                "Give one seed for each index.",
             )
         if len(set(values)) != len(values):
             raise InvalidInputError(
-                f"values must be different seeds; got {values!r}. Remove the repeated ones."
+                "values must be different seeds", repr(values), "Remove the repeated ones."
             )
 
     @classmethod
@@ -61,8 +62,9 @@ class SeedList:
             values = tuple(operator.index(seed) for seed in seeds)
         except TypeError:
             raise InvalidInputError(
-                f"seeds must be a SeedList or a sequence of integers; got {seeds!r}. "
-                "Use SeedList(20) for twenty seeds."
+                "seeds must be a SeedList or a sequence of integers",
+                repr(seeds),
+                "Use SeedList(20) for twenty seeds.",
             ) from None
         return cls(len(values), confirm=0, values=values)
 

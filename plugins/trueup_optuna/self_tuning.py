@@ -140,8 +140,9 @@ class SelfTuningLearner(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         self._check()
         if y is None:
             raise InvalidInputError(
-                "y must be given; got None. SelfTuningLearner requires y to be passed, "
-                "but the target y is None."
+                "y must be given",
+                "None",
+                "SelfTuningLearner requires y to be passed, but the target y is None.",
             )
         data = read_data(X, y, groups)
         X, labels = data.X, column_or_1d(y, warn=True)
@@ -149,8 +150,9 @@ class SelfTuningLearner(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         better = read_measure(loss, labels).greater_is_better
         if better is None:
             raise InvalidInputError(
-                f"loss must say its direction; got {loss!r}. "
-                "Give the function an attribute greater_is_better."
+                "loss must say its direction",
+                repr(loss),
+                "Give the function an attribute greater_is_better.",
             )
         pairs = read_splits(
             self.resampling, X, labels, data.groups, classifier=is_classifier(self.inducer)
@@ -213,12 +215,13 @@ class SelfTuningLearner(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         check_space(self.search_space)
         if not hasattr(self.inducer, "set_params"):
             raise InvalidInputError(
-                f"inducer must be an estimator with set_params; got {self.inducer!r}. "
-                "Wrap a training function into one."
+                "inducer must be an estimator with set_params",
+                repr(self.inducer),
+                "Wrap a training function into one.",
             )
         if not isinstance(self.n_trials, (int, np.integer)) or self.n_trials < 1:
             raise InvalidInputError(
-                f"n_trials must be a positive integer; got {self.n_trials!r}. 30 is usual."
+                "n_trials must be a positive integer", repr(self.n_trials), "30 is usual."
             )
 
     def predict(self, X: Any) -> Any:

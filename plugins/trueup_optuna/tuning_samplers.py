@@ -44,8 +44,9 @@ def check_space(space: SearchSpace) -> None:
     fine = isinstance(space, Mapping) and space
     if not fine or not all(isinstance(d, BaseDistribution) for d in space.values()):
         raise InvalidInputError(
-            f"search_space must be a mapping of names to distributions, or a function of a trial; "
-            f"got {space!r}. Use optuna.distributions."
+            "search_space must be a mapping of names to distributions, or a function of a trial",
+            repr(space),
+            "Use optuna.distributions.",
         )
 
 
@@ -89,8 +90,9 @@ def make_sampler(
     }
     if not isinstance(sampler, str) or sampler not in makers:
         raise InvalidInputError(
-            f"sampler must be one of {sorted(makers)} or a sampler of Optuna; got {sampler!r}. "
-            "Check the spelling."
+            f"sampler must be one of {sorted(makers)} or a sampler of Optuna",
+            repr(sampler),
+            "Check the spelling.",
         )
     return makers[sampler]()
 
@@ -105,8 +107,9 @@ def grid_of(space: SearchSpace, n_trials: int) -> dict[str, list[Any]]:
     """
     if callable(space):
         raise InvalidInputError(
-            "search_space must be a mapping with a grid; got a function. "
-            "Pass optuna.distributions by name."
+            "search_space must be a mapping with a grid",
+            "a function",
+            "Pass optuna.distributions by name.",
         )
     listed = {name: _listed(distribution) for name, distribution in space.items()}
     n_listed = int(np.prod([len(values) for values in listed.values() if values is not None]))

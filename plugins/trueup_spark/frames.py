@@ -92,8 +92,9 @@ def evaluate(
     """
     if row_id is None and isinstance(split, (CrossFit, HoldOut)):
         raise InvalidInputError(
-            f"row_id must be given with {split!r}; got None. Name a column that identifies rows, "
-            "or pass split=InSample()."
+            f"row_id must be given with {split!r}",
+            "None",
+            "Name a column that identifies rows, or pass split=InSample().",
         )
     given = {
         "y_true": y_true,

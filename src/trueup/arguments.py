@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -19,14 +19,32 @@ def is_real(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def is_fraction(value: Any) -> bool:
-    """Say whether a value is a number strictly between 0 and 1."""
-    return is_real(value) and bool(0.0 < value < 1.0)
-
-
 def is_one_of(value: Any, allowed: Collection[str]) -> bool:
     """Say whether a value is one of several words; an array is none, and raises nothing."""
     return isinstance(value, str) and value in allowed
+
+
+def check_fraction(name: str, value: Any, fix: str) -> None:
+    """Refuse what isn't a number strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> check_fraction("confidence_level", 0.95, "0.95 is usual.")
+    """
+    if not (is_real(value) and 0.0 < value < 1.0):
+        raise InvalidInputError(f"{name} must be in (0, 1)", repr(value), fix)
+
+
+def check_one_of(name: str, value: Any, allowed: Sequence[str], fix: str) -> None:
+    """Refuse what isn't one of a few words.
+
+    Examples
+    --------
+    >>> check_one_of("strategy", "uniform", ("uniform", "quantile"), "Choose one of the two.")
+    """
+    if not is_one_of(value, allowed):
+        *most, last = (f'"{word}"' for word in allowed)
+        raise InvalidInputError(f"{name} must be {', '.join(most)} or {last}", repr(value), fix)
 
 
 def whole_number(name: str, value: Any, least: int, fix: str) -> int:
@@ -54,9 +72,7 @@ def whole_number(name: str, value: Any, least: int, fix: str) -> int:
     2
     """
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise InvalidInputError(
-            f"{name} must be an integer of at least {least}; got {value!r}. {fix}"
-        )
+        raise InvalidInputError(f"{name} must be an integer of at least {least}", repr(value), fix)
     return int(value)
 
 
@@ -80,6 +96,6 @@ def raisable_limit(variable: str, default: int, unit: str) -> int:
     text = os.environ.get(variable, str(default))
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise InvalidInputError(
-            f"{variable} must be a number of {unit}; got {text!r}. Write it in digits alone."
+            f"{variable} must be a number of {unit}", repr(text), "Write it in digits alone."
         )
     return int(text)

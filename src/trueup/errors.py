@@ -9,10 +9,38 @@ from trueup.redact import without_credentials
 
 
 class TrueupError(Exception):
-    """Base class of every exception that trueup raises on purpose; no message holds a password."""
+    """Base class of every exception that trueup raises on purpose; no message holds a password.
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*(without_credentials(a) if isinstance(a, str) else a for a in args))
+    Parameters
+    ----------
+    rule : str
+        ``<argument> must <what it must be>``; or the whole message, where no value is at fault.
+    got : str, optional
+        What came instead, and at which index.
+    mend : str, optional
+        What to do about it, in sentences.
+
+    Examples
+    --------
+    >>> error = TrueupError("n_bins must be at least 1", "0", "15 is usual.")
+    >>> error.argument, str(error)
+    ('n_bins', 'n_bins must be at least 1; got 0. 15 is usual.')
+    """
+
+    def __init__(self, rule: str = "", got: str | None = None, mend: str | None = None) -> None:
+        self.rule = without_credentials(rule)
+        self.got = got and without_credentials(got)
+        self.mend = mend and without_credentials(mend)
+        super().__init__(self.rule, self.got, self.mend)  # as given, so that it can be pickled
+
+    @property
+    def argument(self) -> str | None:
+        """What the rule speaks of, so that a command can name its option instead."""
+        subject, must, _ = self.rule.partition(" must ")
+        return subject if must else None
+
+    def __str__(self) -> str:
+        return self.rule if self.got is None else f"{self.rule}; got {self.got}. {self.mend}"
 
 
 class InvalidInputError(TrueupError, ValueError):

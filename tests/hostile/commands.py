@@ -24,9 +24,20 @@ SECRET = "Ter2"
 ODD_TEXTS = (
     *("", " ", "x", "-", "--", "-1", "0", "nan", "-inf", "1e400", "1" * 400, "0x10", "1_0", "½"),
     *("None", "[]", "{}", "[" * 3000, "CrossFit(0)", "Rolling('x')", "InSample()", "%", "%Q", "'"),
-    *("\x1b[2J", "\u202e", "\udcff", "\n", '"', "../x", "a/b", "a" * 5000, "models:/", "models:/x/1"),
-    *("models:/demand/99", "2024-02-30", "y", "y,p", "param:", "param:`", "*", "**/*", "'; drop"),
-    *("sqlite://", "sqlite:////no/such/folder/x.db", f"nosuch://me:{SECRET}@host/x"),
+    *(
+        "\x1b[2J",
+        "\u202e",
+        "\udcff",
+        "\n",
+        '"',
+        "../x",
+        "a/b",
+        "a" * 5000,
+        "models:/",
+        "models:/x/1",
+    ),
+    *("models:/demand/99", "2024-02-30", "y", "y,p", "param:", "param:`", "*", "**/*"),
+    *("'; drop", "sqlite://", "sqlite:////no/such/folder/x.db", f"nosuch://me:{SECRET}@host/x"),
 )
 COMMANDS: dict[str, tuple[str, ...]] = {
     "evaluate": ("rows.csv", "--target", "y", "--proba", "p"),

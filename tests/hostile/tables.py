@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import io
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from click.testing import CliRunner
 from tests.hostile.mutations import damaged
 from tests.hostile.readers import Change, Target
@@ -22,6 +24,7 @@ from tests.hostile.readers import Change, Target
 from trueup import InSample, evaluate, evaluate_files
 from trueup.errors import TrueupError
 from trueup.read.csv_files import Role
+from trueup.read.files import LIMIT_VARIABLE
 from trueup.read.tables import read_columns
 from trueup_mlflow.monitor.batch.tables import read_table
 
@@ -29,10 +32,36 @@ ROLES: Mapping[str, Role] = {"y": "label", "p": "number", "site": "level", "t": 
 _N = 60
 _ROOM = 16 << 20  # what a reader may take for a file of any size
 _ODD_CELLS = (
-    *("", " ", "nan", "-inf", "1e400", "-1e308", "1e-400", "9" * 400, "0x1F", "1_000", "1,5", "007"),
-    *("true", "None", "NULL", "\x00", "\x1b[2J", "\u202e", "\ufeff", "\u0661", "−1", "½", "🙂"),
-    *("2024-02-30", "2024-01-01T00:00:00+14:00", "999999-01-01", "'", '"', '""', '"a,b"', '"a\nb"'),
-    *("\r", "\n", ",", ";", "\t", "|", "=cmd()", "../../x", "{}", "<script>", "x" * 100_000),
+    *(
+        "",
+        " ",
+        "nan",
+        "-inf",
+        "1e400",
+        "-1e308",
+        "1e-400",
+        "9" * 400,
+        "0x1F",
+        "1_000",
+        "1,5",
+        "007",
+    ),
+    *("true", "None", "NULL", "\x00", "\x1b[2J", "\u202e", "\ufeff", "\u0661", "−1", "½"),
+    *("🙂", "2024-02-30", "2024-01-01T00:00:00+14:00", "999999-01-01", "'", '"', '""', '"a,b"'),
+    *(
+        '"a\nb"',
+        "\r",
+        "\n",
+        ",",
+        ";",
+        "\t",
+        "|",
+        "=cmd()",
+        "../../x",
+        "{}",
+        "<script>",
+        "x" * 100_000,
+    ),
 )
 _ODD_COLUMNS: tuple[Callable[[int], Any], ...] = (
     lambda n: pa.nulls(n),
@@ -85,6 +114,14 @@ def table_targets(folder: Path) -> Iterator[Target]:
                 continue  # which takes no such files
             path = folder / f"rows.{ending}"
             yield Target(f"{name}, .{ending}", honest, _of_path(read, path), changes, _ROOM)
+
+
+@contextlib.contextmanager
+def rows_limited() -> Iterator[None]:
+    """Let files unpack to few megabytes, so that small bombs do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(LIMIT_VARIABLE, str(8_000_000))
+        yield
 
 
 def _of_path(read: Callable[[Path], object], path: Path) -> Callable[[bytes], object]:

@@ -80,7 +80,7 @@ FEW = {"y_true": np.arange(400) % 2, "y_pred": np.linspace(0.1, 0.9, 400)}
 def test_a_field_of_too_many_levels_is_refused_soon():
     p = np.linspace(0.1, 0.9, MANY)
     began = time.process_time()
-    with pytest.raises(InvalidInputError, match=f"2,000,000 levels .* got 2,000,001.*{LEVEL_LIMIT}"):
+    with pytest.raises(InvalidInputError, match=f"got 2,000,001.*{LEVEL_LIMIT}"):
         evaluate(p > 0.5, p, split=InSample(), fields={"user": np.arange(MANY)})
     assert time.process_time() - began < 10.0
 
@@ -100,6 +100,6 @@ def test_a_summary_that_would_hold_too_many_levels_stays_as_it_is(monkeypatch):
         ids = first + np.arange(400)
         s.update(**FEW, row_id=ids, fields={"user": ids, "site": ids % 3})
     before = summary.to_bytes()
-    with pytest.raises(InvalidInputError, match="at most 500 levels .* got 700"):
+    with pytest.raises(InvalidInputError, match=r"at most 500 levels .* got 700"):
         summary.merge(other)
     assert summary.to_bytes() == before

@@ -7,8 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from trueup.errors import InvalidInputError, TrueupWarning
-from trueup_cli.shell.failures import BadInput, one_line_failures
-from trueup_cli.shell.wording import in_options, translated
+from trueup_cli.shell.failures import BadInput, in_options, one_line_failures, refused, translated
 
 NAMES = {
     "y_true": "--target 'click'",
@@ -23,31 +22,39 @@ NAMES = {
 
 
 @pytest.mark.parametrize(
-    ("message", "expected"),
+    ("error", "expected"),
     [
         (
-            "y_pred must be in [0, 1]; got 2.0 at index 3. Pass log-odds as y_logit.",
-            "--proba 'p' must be in [0, 1]; got 2.0 at index 3. Pass log-odds as --logit.",
+            InvalidInputError("y_pred must be in [0, 1]", "2.0", "Pass log-odds as y_logit."),
+            "--proba 'p' must be in [0, 1]; got 2.0. Pass log-odds as --logit.",
         ),
         (
-            "y_true must be 0 or 1; got 2.0. Pass labels=[negative, positive] for other names.",
-            "--target 'click' must be 0 or 1; got 2.0. "
-            "Pass --label NEGATIVE --label POSITIVE for other names.",
+            InvalidInputError("y_true must be 0 or 1", "2.0", "Pass labels=[negative, positive]."),
+            "--target 'click' must be 0 or 1; got 2.0. Pass --label NEGATIVE --label POSITIVE.",
         ),
         (
-            "y_true must hold labels of one type; got dtype object. Drop or fix the rows.",
-            "--target 'click' must hold labels of one type; got dtype object. "
-            "Drop or fix the rows.",
+            InvalidInputError("y_true must hold one type", "objects", "Drop or fix the rows."),
+            "--target 'click' must hold one type; got objects. Drop or fix the rows.",
         ),
+        (
+            InvalidInputError("y_true must be one of ['a']. Fix labels=."),
+            "--target 'click' must be one of ['a']. Fix --label.",
+        ),
+        (InvalidInputError("no file holds y_logit."), "no file holds --logit."),
+    ],
+)
+def test_a_refusal_names_what_the_user_wrote(error, expected):
+    assert refused(error, NAMES) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
         (
             "a loss is a loss; split=InSample() splits.",
             "a loss is a loss; --split InSample splits.",
         ),
         ("or pass allow_failed=True to go on.", "or pass --allow-failed to go on."),
-        (
-            "y_true must be one of ['a']. Fix labels=.",
-            "--target 'click' must be one of ['a']. Fix --label.",
-        ),
         ("n_bins=3 and base_rate stay.", "n_bins=3 and base_rate stay."),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from tests.trueup_ui.stores import HOSTILE
 
-from trueup_cli.report import report
+from trueup_cli.pages import report
 from trueup_ui.read.run_cache import RunCache
 from trueup_ui.view.curves import curves
 

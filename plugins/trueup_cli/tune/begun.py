@@ -28,9 +28,9 @@ def check_begun(study: optuna.Study, plan: TunePlan) -> None:
     for option, begun in _begun(study).items():
         if begun is not None and begun != asked[option]:
             raise StateMismatchError(
-                f"{option} must be what the study {plan.study_name!r} was begun with, {begun!r}; "
-                f"got {asked[option]!r}. Repeat the options of the first run, or begin another "
-                "study with --study-name."
+                f"{option} must be what the study {plan.study_name!r} was begun with, {begun!r}",
+                repr(asked[option]),
+                "Repeat the options of the first run, or begin another study with --study-name.",
             )
 
 

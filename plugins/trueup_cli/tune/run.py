@@ -50,8 +50,9 @@ def prepare_study(plan: TunePlan, *, resume: bool) -> optuna.Study:
         study = open_study(plan, load_if_exists=resume)
     except optuna.exceptions.DuplicatedStudyError:
         raise InvalidInputError(
-            f"study must be new; got {plan.study_name!r}, which exists in {plan.storage}. "
-            "Add --resume or choose another --study-name."
+            "study must be new",
+            f"{plan.study_name!r}, which exists in {plan.storage}",
+            "Add --resume or choose another --study-name.",
         ) from None
     check_begun(study, plan)
     plan_objective(plan).pin(study)

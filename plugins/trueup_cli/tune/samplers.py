@@ -48,8 +48,9 @@ def grid_points(space: str | None, trials: int) -> dict[str, list[Any]]:
     """
     if space is None:
         raise InvalidInputError(
-            "--sampler must have a --space where it is grid; got none. Write the parameters into a "
-            "YAML file."
+            "--sampler must have a --space where it is grid",
+            "none",
+            "Write the parameters into a YAML file.",
         )
     return grid_of(distributions_of(load_space(space)), trials)
 

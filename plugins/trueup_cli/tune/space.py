@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import math
-import sys
 from collections.abc import Callable, Iterable
-from inspect import isfunction
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from optuna.distributions import (
@@ -21,6 +17,7 @@ from optuna.distributions import (
 
 from trueup.arguments import is_real
 from trueup.errors import InvalidInputError
+from trueup_cli.shell.scripts import load_attribute
 from trueup_cli.tune.space_yaml import read_yaml
 
 _KINDS = {"float": ("low", "high"), "int": ("low", "high"), "categorical": ("choices",)}
@@ -40,20 +37,13 @@ def load_train(target: str) -> Callable[..., Any]:
     InvalidInputError
         If there is no such file or function.
     """
-    file, _, name = target.rpartition(":")
+    file = target.rpartition(":")[0]
     path = Path(file)
     _check_script(target, file, path)
-    sys.path.insert(0, str(path.parent.resolve()))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    train = getattr(module, name, None)
+    train = load_attribute(target, "TRAIN")
     if not callable(train):
         raise InvalidInputError(
-            f"TRAIN must name a function of {file}; got {name!r}. {_defined_in(module)}."
+            "TRAIN must name a function", f"a {type(train).__name__}", "Name another."
         )
     return train  # type: ignore[no-any-return]
 
@@ -61,26 +51,17 @@ def load_train(target: str) -> Callable[..., Any]:
 def _check_script(target: str, file: str, path: Path) -> None:
     if not file:
         raise InvalidInputError(
-            f"TRAIN must be script.py:function; got {target!r}. Name the function behind a colon."
+            "TRAIN must be script.py:function", repr(target), "Name the function behind a colon."
         )
     if not path.is_file():
         problem = "which is a folder" if path.is_dir() else f"which is not in {Path.cwd()}"
         raise InvalidInputError(
-            f"TRAIN must name a script that exists; got {file!r}, {problem}. Correct the path."
+            "TRAIN must name a script that exists", f"{file!r}, {problem}", "Correct the path."
         )
     if path.suffix != ".py":
         raise InvalidInputError(
-            f"TRAIN must name a Python script; got {file!r}. Give a file that ends in .py."
+            "TRAIN must name a Python script", repr(file), "Give a file that ends in .py."
         )
-
-
-def _defined_in(module: ModuleType) -> str:
-    found = [
-        name
-        for name, value in vars(module).items()
-        if isfunction(value) and value.__module__ == module.__name__
-    ]
-    return f"It defines {', '.join(found)}" if found else "It defines no function"
 
 
 def load_space(path: str | Path) -> dict[str, dict[str, Any]]:
@@ -94,13 +75,14 @@ def load_space(path: str | Path) -> dict[str, dict[str, Any]]:
     space = read_yaml(path)
     if not isinstance(space, dict) or not space:
         raise InvalidInputError(
-            f"space must be a mapping of parameter names; got {type(space).__name__}. "
-            "Write lines such as: learning_rate: {type: float, low: 1.0e-4, high: 0.1, log: true}"
+            "space must be a mapping of parameter names",
+            f"{type(space).__name__}",
+            "Write lines such as: learning_rate: {type: float, low: 1.0e-4, high: 0.1, log: true}",
         )
     for name, parameter in space.items():
         if not isinstance(name, str):
             raise InvalidInputError(
-                f"names of parameters must be words; got {name!r}. Quote it in the space file."
+                "names of parameters must be words", repr(name), "Quote it in the space file."
             )
         _check_parameter(name, parameter)
     return space
@@ -110,14 +92,19 @@ def _check_parameter(name: str, parameter: Any) -> None:
     kind = parameter.get("type") if isinstance(parameter, dict) else None
     if kind not in _KINDS:
         raise InvalidInputError(
-            f"type of parameter {name!r} must be one of {sorted(_KINDS)}; got {kind!r}. "
-            "Give each parameter a type."
+            f"type of parameter {name!r} must be one of {sorted(_KINDS)}",
+            repr(kind),
+            "Give each parameter a type.",
         )
     given, needed = set(parameter) - {"type"}, set(_KINDS[kind])
     if not needed <= given <= needed | _OPTIONAL[kind]:
         raise InvalidInputError(
-            f"keys of {kind} parameter {name!r} must be {sorted(needed)} and may be "
-            f"{sorted(_OPTIONAL[kind])}; got {sorted(given)}. Correct the space file."
+            (
+                f"keys of {kind} parameter {name!r} must be {sorted(needed)} and may be "
+                f"{sorted(_OPTIONAL[kind])}"
+            ),
+            f"{sorted(given)}",
+            "Correct the space file.",
         )
     for key in given - {"choices"}:
         _check_value(name, kind, key, parameter[key])
@@ -136,7 +123,7 @@ def _check_value(name: str, kind: str, key: str, value: Any) -> None:
         rule, is_right = "a number", is_real(value) and math.isfinite(value)
     if not is_right:
         raise InvalidInputError(
-            f"{key} of parameter {name!r} must be {rule}; got {value!r}. Correct the space file."
+            f"{key} of parameter {name!r} must be {rule}", repr(value), "Correct the space file."
         )
 
 
@@ -144,8 +131,9 @@ def _check_choices(name: str, choices: list[Any]) -> None:
     for index, choice in enumerate(choices):
         if not isinstance(choice, bool | int | float | str | None):
             raise InvalidInputError(
-                f"choices of parameter {name!r} must be numbers, words, true, false or null; got "
-                f"{choice!r} at index {index}. Name it by a word, and look it up in the script."
+                f"choices of parameter {name!r} must be numbers, words, true, false or null",
+                f"{choice!r} at index {index}",
+                "Name it by a word, and look it up in the script.",
             )
 
 
@@ -155,8 +143,9 @@ def _check_distribution(name: str, parameter: dict[str, Any]) -> None:
         _DISTRIBUTIONS[parameter["type"]](**arguments)
     except (OverflowError, TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"parameter {name!r} must be a distribution that Optuna takes; got {parameter!r}. "
-            f"Correct the space file: {error}"
+            f"parameter {name!r} must be a distribution that Optuna takes",
+            repr(parameter),
+            f"Correct the space file: {error}",
         ) from None
 
 
@@ -189,8 +178,9 @@ def _exception(name: str) -> type[Exception]:
         found = None
     if not isinstance(found, type) or not issubclass(found, Exception):
         raise InvalidInputError(
-            f"--catch must name an exception; got {name!r}. Write RuntimeError, or name its module "
-            "too: torch.cuda.OutOfMemoryError."
+            "--catch must name an exception",
+            repr(name),
+            "Write RuntimeError, or name its module too: torch.cuda.OutOfMemoryError.",
         )
     return found
 
@@ -213,9 +203,12 @@ def _suggest(trial: Any, name: str, parameter: dict[str, Any]) -> Any:
         return getattr(trial, f"suggest_{parameter['type']}")(name, **arguments)
     except ValueError as error:
         raise InvalidInputError(
-            f"--space must keep the parameters that the study was begun with, their types and "
-            f"choices; got {name!r}: {parameter!r}. Restore it, or begin another study with "
-            f"--study-name: {error}"
+            (
+                "--space must keep the parameters that the study was begun with, their types and "
+                "choices"
+            ),
+            f"{name!r}: {parameter!r}",
+            f"Restore it, or begin another study with --study-name: {error}",
         ) from None
 
 
@@ -235,13 +228,15 @@ def with_space(
         except (AttributeError, TypeError) as error:
             if space is None and _took_for_params(given, error):
                 raise InvalidInputError(
-                    "--space must be given where TRAIN is train(params, seed); got none, and "
-                    f"{_as_users_know_it(given, error)}. Add --space with a YAML of parameters."
+                    "--space must be given where TRAIN is train(params, seed)",
+                    f"none, and {_as_users_know_it(given, error)}",
+                    "Add --space with a YAML of parameters.",
                 ) from error
             if space is not None and _took_for_trial(given, error):
                 raise InvalidInputError(
-                    "--space must be left out where TRAIN calls the suggest methods of a trial; "
-                    f"got one, and {error}. Leave it out, or take the values from a dict."
+                    "--space must be left out where TRAIN calls the suggest methods of a trial",
+                    f"one, and {error}",
+                    "Leave it out, or take the values from a dict.",
                 ) from error
             raise
 

@@ -35,8 +35,9 @@ class _Loader(yaml.SafeLoader):
         twice = next((key for i, key in enumerate(keys) if key in keys[:i]), None)
         if twice is not None:
             raise InvalidInputError(
-                f"keys of a space must differ; got {twice!r} twice, again "
-                f"{_line(node)}. Drop one of them."
+                "keys of a space must differ",
+                f"{twice!r} twice, again {_line(node)}",
+                "Drop one of them.",
             )
         return super().construct_mapping(node, deep)
 
@@ -44,8 +45,9 @@ class _Loader(yaml.SafeLoader):
 def _refuse_surprise(_: yaml.SafeLoader, node: yaml.ScalarNode) -> None:
     word = node.value
     raise InvalidInputError(
-        f"a word must be quoted where YAML may read it as a truth value; got {word} {_line(node)}. "
-        f'Write "{word}" for the word, or true or false.'
+        "a word must be quoted where YAML may read it as a truth value",
+        f"{word} {_line(node)}",
+        f'Write "{word}" for the word, or true or false.',
     )
 
 
@@ -67,7 +69,7 @@ def read_yaml(path: str | Path) -> Any:
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, TypeError) as error:
         reason = " ".join(str(error).split())
         raise InvalidInputError(
-            f"space must be a YAML file; got {str(path)!r}. Correct it: {shown(reason)}"
+            "space must be a YAML file", repr(str(path)), f"Correct it: {shown(reason)}"
         ) from None
 
 

@@ -38,8 +38,12 @@ def _open_database(url: str) -> BaseStorage:
         rule, fix = "a database that can be opened", "Start its server or correct the URL"
         reason = getattr(error, "orig", error)
     raise InvalidInputError(
-        f"--storage must be {rule}; got {url!r}. {fix}, which looks like "
-        f"postgresql+psycopg://user@host/name, or give the path of a journal file: {reason}"
+        f"--storage must be {rule}",
+        repr(url),
+        (
+            f"{fix}, which looks like postgresql+psycopg://user@host/name, or give the path of a "
+            f"journal file: {reason}"
+        ),
     ) from None
 
 
@@ -66,8 +70,9 @@ def _may_be_journal(path: Path) -> bool:
 
 def _no_journal(path: str, reason: str) -> InvalidInputError:
     return InvalidInputError(
-        f"--storage must be a database URL or the path of a journal file; got {path!r}, and "
-        f"{reason}. Give the path of a new file or of the journal that the study was begun in."
+        "--storage must be a database URL or the path of a journal file",
+        f"{path!r}, and {reason}",
+        "Give the path of a new file or of the journal that the study was begun in.",
     )
 
 
@@ -86,5 +91,5 @@ def load_study(storage: str, name: str) -> optuna.Study:
     except KeyError:
         pass
     raise InvalidInputError(
-        f"study must exist in {storage}; got {name!r}. Check --storage and --study-name."
+        f"study must exist in {storage}", repr(name), "Check --storage and --study-name."
     )

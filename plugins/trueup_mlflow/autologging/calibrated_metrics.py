@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from trueup import CrossFit, Split
-from trueup_mlflow.autologging.coverage import Coverage
-from trueup_mlflow.autologging.explain import UNKNOWN
+from trueup_mlflow.autologging.coverage import UNKNOWN, Coverage
 from trueup_mlflow.autologging.recent import Match
 from trueup_mlflow.write.failures import warn
 from trueup_mlflow.write.items import MAX_KEY_LENGTH, LogItems, calibrated_key, is_own_key

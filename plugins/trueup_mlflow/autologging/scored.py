@@ -78,8 +78,9 @@ class Scored:
         )
         if not math.isclose(evaluation.vanilla, self.value, rel_tol=_AGREEMENT, abs_tol=1e-9):
             raise UndefinedMetricError(
-                f"the logged number must be the mean {self.loss} of its rows; got {self.value} "
-                f"where the mean is {evaluation.vanilla}. Use log_evaluation."
+                f"the logged number must be the mean {self.loss} of its rows",
+                f"{self.value} where the mean is {evaluation.vanilla}",
+                "Use log_evaluation.",
             )
         return evaluation
 
@@ -96,8 +97,9 @@ def snapshot(values: Any) -> NDArray[Any]:
         array = array[:, 0]
     if array.ndim not in (1, 2):
         raise InvalidInputError(
-            f"predictions must have one or two dimensions; got shape {array.shape}. "
-            "Use log_evaluation."
+            "predictions must have one or two dimensions",
+            f"shape {array.shape}",
+            "Use log_evaluation.",
         )
     return array
 

@@ -111,8 +111,9 @@ def _loss_for(logits: torch.Tensor) -> str:
 def _predictions(logits: torch.Tensor, labels: torch.Tensor, loss: str) -> Mapping[str, Any]:
     if logits.ndim > 2 or labels.ndim > 1:
         raise InvalidInputError(
-            f"the model must predict one label a row; got logits of shape {tuple(logits.shape)}, "
-            f"labels of shape {tuple(labels.shape)}. Call trueup_mlflow.log_evaluation instead."
+            "the model must predict one label a row",
+            f"logits of shape {tuple(logits.shape)}, labels of shape {tuple(labels.shape)}",
+            "Call trueup_mlflow.log_evaluation instead.",
         )
     scores = logits.double().numpy()
     if scores.ndim == 2 and scores.shape[1] == 1:

@@ -102,8 +102,9 @@ class TrueupCallback:
         predicted = self.model.predict(self._x, verbose=0)
         if not isinstance(predicted, np.ndarray):
             raise InvalidInputError(
-                "the model must have one output; got several. Call "
-                "trueup_mlflow.log_evaluation for each."
+                "the model must have one output",
+                "several",
+                "Call trueup_mlflow.log_evaluation for each.",
             )
         given = self._from_logits
         are_logits = getattr(self.model.loss, "from_logits", False) if given is None else given

@@ -128,8 +128,9 @@ class TrueupCallback:
         predicted = np.asarray(model.predict(self._X))
         if np.any(start) and objective.name not in _ADDED_TO:
             raise InvalidInputError(
-                f"init_score must be left out where the objective is {objective.name!r}; got one. "
-                "Call trueup_mlflow.log_evaluation with the predictions."
+                f"init_score must be left out where the objective is {objective.name!r}",
+                "one",
+                "Call trueup_mlflow.log_evaluation with the predictions.",
             )
         return {"y_true": self._y, "y_pred": predicted + start}
 
@@ -140,8 +141,9 @@ class TrueupCallback:
         data = getattr(model, "train_set", None)
         if data is not None and data.get_init_score() is not None:
             raise InvalidInputError(
-                "init_score must be given where the training set has one; got None. Pass that of "
-                "the validation rows to TrueupCallback."
+                "init_score must be given where the training set has one",
+                "None",
+                "Pass that of the validation rows to TrueupCallback.",
             )
         return 0.0
 

@@ -32,8 +32,9 @@ def read_outputs(outputs: Any, _batch: Any) -> Mapping[str, Any]:
     if "y_true" not in found or len(found) != 2:
         got = f"the keys {sorted(outputs)}" if isinstance(outputs, Mapping) else type(outputs)
         raise InvalidInputError(
-            f"validation_step must return y_true and y_pred or y_logit as a dictionary; got {got}. "
-            'Add return {"loss": loss, "y_true": y, "y_logit": logits}, or pass read=.'
+            "validation_step must return y_true and y_pred or y_logit as a dictionary",
+            str(got),
+            'Add return {"loss": loss, "y_true": y, "y_logit": logits}, or pass read=.',
         )
     return found
 

@@ -21,8 +21,9 @@ def loss_of_objective(objective: str, losses: Mapping[str, str]) -> str:
     """
     if objective not in losses:
         raise InvalidInputError(
-            f"loss must be given where the objective is {objective!r}; got None. "
-            "If a loss of trueup fits these predictions, pass loss=... to TrueupCallback."
+            f"loss must be given where the objective is {objective!r}",
+            "None",
+            "If a loss of trueup fits these predictions, pass loss=... to TrueupCallback.",
         )
     return losses[objective]
 
@@ -38,11 +39,13 @@ def require_logits(objective: str, loss: str, not_logits: tuple[str, ...]) -> No
     """
     if any(word in objective for word in _RANKING):
         raise InvalidInputError(
-            f"the objective must predict labels; got {objective!r}, which ranks. Read a ranking "
-            "metric: one bias term does not change it."
+            "the objective must predict labels",
+            f"{objective!r}, which ranks",
+            "Read a ranking metric: one bias term does not change it.",
         )
     if loss in LOSSES_OF_LOGITS and objective in not_logits:
         raise InvalidInputError(
-            f"loss must fit the objective {objective!r}, whose scores are no logits; "
-            f"got {loss!r}. Train with a logistic or a softmax objective."
+            f"loss must fit the objective {objective!r}, whose scores are no logits",
+            repr(loss),
+            "Train with a logistic or a softmax objective.",
         )

@@ -207,8 +207,9 @@ def _check_fingerprints(
         return "none"
     if mismatch and not allow_mismatch:
         raise StateMismatchError(
-            f"candidate and baseline must have equal fingerprints of {metric!r}; got {mismatch}. "
-            "Score both on the same rows with the same split, or pass allow_mismatch=True."
+            f"candidate and baseline must have equal fingerprints of {metric!r}",
+            str(mismatch),
+            "Score both on the same rows with the same split, or pass allow_mismatch=True.",
         )
     return "differ" if mismatch else "equal"
 

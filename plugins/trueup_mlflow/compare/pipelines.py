@@ -39,8 +39,9 @@ class Arms:
         both = {run.run_id for run in self.candidate} & {run.run_id for run in self.baseline}
         if both:
             raise InvalidInputError(
-                f"candidate and baseline must match different runs; got run {min(both)} in both. "
-                "Narrow the filters."
+                "candidate and baseline must match different runs",
+                f"run {min(both)} in both",
+                "Narrow the filters.",
             )
         for arm, runs in self.named().items():
             _check_metric(arm, runs, metric)
@@ -101,7 +102,7 @@ def _check_metric(arm: str, runs: Sequence[SeedRun], metric: str) -> None:
     if not any(metric in run.metrics for run in runs):
         known = sorted({key for run in runs for key in run.metrics})
         raise InvalidInputError(
-            f"metric must be logged by the runs of {arm}; got {metric!r}. They have {known}."
+            f"metric must be logged by the runs of {arm}", repr(metric), f"They have {known}."
         )
 
 
@@ -109,7 +110,7 @@ def _check_finished(arm: str, runs: Sequence[SeedRun], metric: str) -> None:
     for run in runs:
         if not math.isfinite(run.value(metric)):
             raise InvalidInputError(
-                f"{arm} must have a finished run with {metric!r} for each seed; got run "
-                f"{run.run_id} ({run.status}) at seed {run.seed!r}. "
-                "Rerun it, or pass allow_failed=True to leave the seed out."
+                f"{arm} must have a finished run with {metric!r} for each seed",
+                f"run {run.run_id} ({run.status}) at seed {run.seed!r}",
+                "Rerun it, or pass allow_failed=True to leave the seed out.",
             )

@@ -105,8 +105,9 @@ class RunReader:
             ) from refusal
         if not runs:
             raise InvalidInputError(
-                f"{arm} must match at least one run; got none for {filter_string!r}. "
-                "Check the filter and experiment_names."
+                f"{arm} must match at least one run",
+                f"none for {filter_string!r}",
+                "Check the filter and experiment_names.",
             )
         ordered = sorted(runs.values(), key=lambda run: (run.info.start_time, run.info.run_id))
         found = [self._seed_run(arm, run, position) for position, run in enumerate(ordered)]
@@ -149,9 +150,9 @@ class RunReader:
         text = str(position) if self.seed_key is None else self._seed_text(run)
         if text is None:
             raise InvalidInputError(
-                f"{arm} must match runs with the parameter or tag {self.seed_key!r}; got run "
-                f"{run.info.run_id} without. {self._relation(run)}Log it, name another seed_key, "
-                "or pass seed_key=None."
+                f"{arm} must match runs with the parameter or tag {self.seed_key!r}",
+                f"run {run.info.run_id} without",
+                f"{self._relation(run)}Log it, name another seed_key, or pass seed_key=None.",
             )
         return SeedRun(
             seed=int(text) if text.lstrip("-").isdecimal() else text,
@@ -192,8 +193,9 @@ def experiment_ids(client: MlflowClient, names: Sequence[str] | None) -> list[st
         experiment = client.get_experiment_by_name(name)
         if experiment is None:
             raise InvalidInputError(
-                f"experiment_names must name existing experiments; got {name!r}. "
-                "Check the spelling and the tracking URI."
+                "experiment_names must name existing experiments",
+                repr(name),
+                "Check the spelling and the tracking URI.",
             )
         ids.append(experiment.experiment_id)
     return ids
@@ -224,9 +226,12 @@ def _one_per_seed(arm: str, runs: Sequence[SeedRun]) -> tuple[SeedRun, ...]:
         other = chosen.get(run.seed)
         if other is not None and other.status == run.status == "FINISHED":
             raise InvalidInputError(
-                f"{arm} must match one finished run per seed; got runs {other.run_id} "
-                f"({other.name}) and {run.run_id} ({run.name}) for seed {run.seed!r}. "
-                f"{_narrower(other, run)}"
+                f"{arm} must match one finished run per seed",
+                (
+                    f"runs {other.run_id} ({other.name}) and {run.run_id} ({run.name}) for seed "
+                    f"{run.seed!r}"
+                ),
+                f"{_narrower(other, run)}",
             )
         if other is None or other.status != "FINISHED":
             chosen[run.seed] = run

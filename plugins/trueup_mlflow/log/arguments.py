@@ -41,4 +41,4 @@ def check_place(
 
 
 def _refusal(name: str, rule: str, value: Any, fix: str) -> InvalidInputError:
-    return InvalidInputError(f"{name} must be {rule}; got {value!r}. {fix}")
+    return InvalidInputError(f"{name} must be {rule}", repr(value), fix)

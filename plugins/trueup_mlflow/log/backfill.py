@@ -116,8 +116,9 @@ def backfill(
     runs += _search(client, experiment_names, filter_string)
     if not run_ids and not experiment_names:
         raise InvalidInputError(
-            "run_ids or experiment_names must name what to backfill; got neither. "
-            "Pass the runs or an experiment."
+            "run_ids or experiment_names must name what to backfill",
+            "neither",
+            "Pass the runs or an experiment.",
         )
     unique = {run.info.run_id: run for run in runs}.values()
     bar = tqdm(unique, desc="backfill", unit="run", disable=None)
@@ -139,7 +140,7 @@ def _experiment_id(client: Any, name: str) -> str:
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
         raise InvalidInputError(
-            f"experiment_names must be names of experiments; got {name!r}. Check the store."
+            "experiment_names must be names of experiments", repr(name), "Check the store."
         )
     return str(experiment.experiment_id)
 

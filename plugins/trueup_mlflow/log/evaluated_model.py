@@ -62,7 +62,7 @@ def predict(
         If a classifier gives labels where probabilities are needed, or there are no labels.
     """
     if dataset.labels_data is None:
-        raise InvalidInputError("targets must be given; got None. Name the column of labels.")
+        raise InvalidInputError("targets must be given", "None", "Name the column of labels.")
     y_true = np.asarray(dataset.labels_data)
     if model_type == "regressor":
         predicted = np.asarray(_predicted(model, dataset, column))
@@ -98,9 +98,12 @@ def _require_probabilities(output: NDArray[Any]) -> None:
     is_number = output.dtype.kind == "f"
     if not is_number or np.isin(output, (0.0, 1.0)).all():
         raise InvalidInputError(
-            f"predictions must be probabilities; got labels of dtype {output.dtype}. "
-            "Log a model with predict_proba, or one whose predict returns probabilities "
-            '(pyfunc_predict_fn="predict_proba" for scikit-learn).'
+            "predictions must be probabilities",
+            f"labels of dtype {output.dtype}",
+            (
+                "Log a model with predict_proba, or one whose predict returns probabilities "
+                '(pyfunc_predict_fn="predict_proba" for scikit-learn).'
+            ),
         )
 
 

@@ -83,7 +83,7 @@ def log_predictions(
     check_place(prefix=prefix, step=step, run_id=run_id, model_id=model_id, dataset=dataset)
     if not (isinstance(name, str) and re.fullmatch(r"[\w\-.]+", name, re.ASCII)):
         raise InvalidInputError(
-            f"name must be letters, digits, '_', '-' or '.'; got {name!r}. Rename the rows."
+            "name must be letters, digits, '_', '-' or '.'", repr(name), "Rename the rows."
         )
     stem = f"{PREFIX_OF_FILES}{name}{'' if step is None else f'_step{step}'}"
     signature(trueup.evaluate).bind(y_true, y_pred, **options)  # an unknown keyword

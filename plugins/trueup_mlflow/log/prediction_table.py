@@ -135,8 +135,9 @@ def read_call(table: pa.Table) -> StoredCall:
     options = {} if raw is None else json.loads(raw)
     if options.get("format") != _FORMAT:
         raise InvalidInputError(
-            f"table must hold predictions of format {_FORMAT}; got {options.get('format')}. "
-            "Log them with trueup_mlflow.log_predictions."
+            f"table must hold predictions of format {_FORMAT}",
+            f"{options.get('format')}",
+            "Log them with trueup_mlflow.log_predictions.",
         )
     names, times = table.column_names, options.get("times", {})
 
@@ -193,8 +194,9 @@ def _numpy(table: pa.Table, name: str) -> NDArray[Any]:
 def _loss_name(loss: object) -> str:
     if not isinstance(loss, str):
         raise InvalidInputError(
-            f"loss must be the name of a loss to be stored; got {loss!r}. "
-            "Use log_evaluation for a loss of your own."
+            "loss must be the name of a loss to be stored",
+            repr(loss),
+            "Use log_evaluation for a loss of your own.",
         )
     return loss
 

@@ -145,9 +145,12 @@ def _require_probabilities(model: Model) -> None:
     by_sklearn = flavors.get("python_function", {}).get("predict_fn") == "predict"
     if by_sklearn or any(name.endswith("Classifier") for name in classes):
         raise InvalidInputError(
-            "model_uri must be a model whose predict gives probabilities; got one that gives "
-            'labels. Log a scikit-learn model with pyfunc_predict_fn="predict_proba", a boosted '
-            "one as its booster."
+            "model_uri must be a model whose predict gives probabilities",
+            "one that gives labels",
+            (
+                'Log a scikit-learn model with pyfunc_predict_fn="predict_proba", a boosted one '
+                "as its booster."
+            ),
         )
 
 

@@ -196,8 +196,9 @@ def threshold_of(value: float | str | None, reference_error: float | None) -> fl
     multiple = _MULTIPLE.fullmatch(value.strip()) if isinstance(value, str) else None
     if multiple and reference_error is None:
         raise InvalidInputError(
-            f"fail_above must be an error where that of the reference is not known; got {value!r}. "
-            "Give a number."
+            "fail_above must be an error where that of the reference is not known",
+            repr(value),
+            "Give a number.",
         )
     try:
         found = float(multiple[1]) * (reference_error or 0.0) if multiple else float(value)
@@ -205,8 +206,9 @@ def threshold_of(value: float | str | None, reference_error: float | None) -> fl
         found = math.nan
     if not (math.isfinite(found) and found > 0.0):
         raise InvalidInputError(
-            f"fail_above must be a number above 0, or a multiple such as 1.5x; got {value!r}. "
-            "Correct it."
+            "fail_above must be a number above 0, or a multiple such as 1.5x",
+            repr(value),
+            "Correct it.",
         )
     return found
 
@@ -224,7 +226,7 @@ def duration(value: str | timedelta) -> timedelta:
     found = _DURATION.fullmatch(value.strip())
     if found is None:
         raise InvalidInputError(
-            f"stale_after must be a duration such as 36h, 2d or 1w; got {value!r}. Correct it."
+            "stale_after must be a duration such as 36h, 2d or 1w", repr(value), "Correct it."
         )
     return timedelta(**{_UNITS[found[2]]: float(found[1])})
 

@@ -98,6 +98,12 @@ def init(
     >>> uri.startswith("models:/")
     True
     """
+    if time_format is not None and time is None:
+        raise InvalidInputError(
+            "time must be a column where time_format is given",
+            "None",
+            "Name it, or leave both out.",
+        )
     client = MlflowClient()
     version = resolve(model_uri, client)
     table = read_table(reference, row_id=row_id)
@@ -184,8 +190,9 @@ def compare(
     first, second = resolve(champion, client).uri, resolve(challenger, client).uri
     if first == second:
         raise InvalidInputError(
-            f"challenger must be another version than the champion; got {first!r} twice. "
-            "Check the aliases."
+            "challenger must be another version than the champion",
+            f"{first!r} twice",
+            "Check the aliases.",
         )
     table = batch if is_spark_frame(batch) else read_table(batch)
     record = Session.open(first).record(table, at=at)
@@ -246,8 +253,9 @@ def report(model_uri: str, path: str | Path, *, thresholds: Sequence[float] = ()
     batches = store.records()
     if not batches:
         raise InvalidInputError(
-            f"model_uri must be a version with a batch; got {version.uri!r}. Make one with: "
-            f"trueup monitor run {version.uri} --batch FILE."
+            "model_uri must be a version with a batch",
+            repr(version.uri),
+            f"Make one with: trueup monitor run {version.uri} --batch FILE.",
         )
     kept = kept_threshold(version.tags)
     shown = sorted({*thresholds, *([] if kept is None else [kept])})

@@ -72,7 +72,7 @@ def realize(model_uri: str, labelled: Any, *, min_labelled: float = MIN_LABELLED
     """
     if not 0.0 < min_labelled <= 1.0:
         raise InvalidInputError(
-            f"min_labelled must be above 0 and at most 1; got {min_labelled}. Give a share of rows."
+            "min_labelled must be above 0 and at most 1", str(min_labelled), "Give a share of rows."
         )
     client = MlflowClient()
     version = resolve(model_uri, client)
@@ -86,8 +86,12 @@ def realize(model_uri: str, labelled: Any, *, min_labelled: float = MIN_LABELLED
     matched = sum(outcome.matched for outcome in outcomes)
     if len(labels.rows) and not matched:
         raise InvalidInputError(
-            f"labelled must have row ids of a batch; got {len(labels.rows)} ids of none of the "
-            f"{len(records)} batches, the first {labels.rows.iloc[0, 0]!r}. Check model and file."
+            "labelled must have row ids of a batch",
+            (
+                f"{len(labels.rows)} ids of none of the {len(records)} batches, the first "
+                f"{labels.rows.iloc[0, 0]!r}"
+            ),
+            "Check model and file.",
         )
     store.describe()
     found = Coverage.of([outcome.record for outcome in outcomes])

@@ -56,14 +56,15 @@ def estimate_segments(
     rows = read_table(batch, row_id=schema.row_id, kind=schema.id_kind)
     if segment not in rows:
         raise InvalidInputError(
-            f"segment must be a column of the batch; got {segment!r}. Check the spelling."
+            "segment must be a column of the batch", repr(segment), "Check the spelling."
         )
     counts = rows[segment].value_counts()
     levels = sorted(counts[counts >= MIN_ROWS].index, key=str)
     if len(levels) > MAX_LEVELS:
         raise InvalidInputError(
-            f"segment must have at most {MAX_LEVELS} levels of {MIN_ROWS} rows; got {len(levels)}. "
-            "Group them."
+            f"segment must have at most {MAX_LEVELS} levels of {MIN_ROWS} rows",
+            f"{len(levels)}",
+            "Group them.",
         )
     record = session.record(rows, at=at)
     found = [

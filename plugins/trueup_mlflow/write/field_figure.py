@@ -50,7 +50,7 @@ def worst_cells(
     """
     drawn = list(fields.items())[:n_fields]
     if not drawn:
-        raise InvalidInputError("fields must hold at least one field; got none. Name the fields.")
+        raise InvalidInputError("fields must hold at least one field", "none", "Name the fields.")
     shown = [(name, cal, _Shown.of(cal.cells, n_cells)) for name, cal in drawn]
     widest = max(len(label) for _, _, levels in shown for label in levels.labels)
     heights = [_ROW * len(levels.labels) + _TITLE + _TICKS for _, _, levels in shown]

@@ -64,8 +64,9 @@ def seed_distributions(vanilla: Any, calibrated: Any, *, metric: str = "log_loss
     names = [list(pipelines) for pipelines in panels.values()]
     if names[0] != names[1]:
         raise InvalidInputError(
-            f"calibrated must hold the pipelines of vanilla, {names[0]}; got {names[1]}. "
-            "Pass both metrics of each pipeline."
+            f"calibrated must hold the pipelines of vanilla, {names[0]}",
+            f"{names[1]}",
+            "Pass both metrics of each pipeline.",
         )
     figure = Figure(figsize=(8.0, 3.2), layout="constrained", dpi=_DPI)
     all_axes = figure.subplots(1, 2, sharey=True)
@@ -113,7 +114,7 @@ def reliability_diagram(
     if (y_proba is None) == (y_logit is None):
         got = "neither" if y_proba is None else "both"
         raise InvalidInputError(
-            f"y_proba must be given, or y_logit in its place; got {got}. Pass exactly one."
+            "y_proba must be given, or y_logit in its place", str(got), "Pass exactly one."
         )
     proba = read_probabilities(expit(column(y_logit, "y_logit")) if y_proba is None else y_proba)
     curve = reliability_curve(
@@ -139,8 +140,9 @@ def _pipelines(values: Any, name: str) -> Pipelines:
     arrays = {key: np.asarray(column(seeds, name), np.float64) for key, seeds in named.items()}
     if not arrays or not all(len(array) and np.isfinite(array).all() for array in arrays.values()):
         raise InvalidInputError(
-            f"{name} must hold a finite value of at least one seed; got {values!r}. "
-            "Leave failed seeds out."
+            f"{name} must hold a finite value of at least one seed",
+            repr(values),
+            "Leave failed seeds out.",
         )
     return arrays
 

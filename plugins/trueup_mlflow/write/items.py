@@ -14,6 +14,7 @@ from hashlib import blake2b
 import numpy as np
 
 from trueup import Evaluation, __version__
+from trueup.arguments import check_fraction
 from trueup.errors import InvalidInputError
 
 SPLIT_TAG = "trueup.split"
@@ -206,12 +207,9 @@ def seed_items(key: str, values: Sequence[float], *, confidence_level: float = 0
 
     if not values:
         raise InvalidInputError(
-            f"values must hold the {key!r} of at least one seed; got none. Log it in each seed."
+            f"values must hold the {key!r} of at least one seed", "none", "Log it in each seed."
         )
-    if not 0.0 < confidence_level < 1.0:
-        raise InvalidInputError(
-            f"confidence_level must be in (0, 1); got {confidence_level!r}. 0.95 is usual."
-        )
+    check_fraction("confidence_level", confidence_level, "0.95 is usual.")
     n = len(values)
     metrics = {COUNT_KEY: float(n)}
     with np.errstate(over="ignore", invalid="ignore"):  # a value of a seed may be infinite

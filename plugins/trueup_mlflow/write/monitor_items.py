@@ -138,8 +138,9 @@ class BatchRecord:
             _ = record.time, [record.estimate[name] for name in ("mse", "low", "high", "trusted")]
         except (LookupError, TypeError, ValueError, OverflowError, OSError) as error:
             raise InvalidInputError(
-                f"a batch of the monitor run must be a record of trueup; got one that is none "
-                f"({type(error).__name__}: {error}). Delete its tag, {BATCH_TAG}<digest>."
+                "a batch of the monitor run must be a record of trueup",
+                f"one that is none ({type(error).__name__}: {error})",
+                f"Delete its tag, {BATCH_TAG}<digest>.",
             ) from None
         return record
 
@@ -215,14 +216,15 @@ def timestamp_of(at: str | datetime | None, digest: str) -> int:
         moment = datetime.fromisoformat(at) if isinstance(at, str) else at
     except ValueError:
         raise InvalidInputError(
-            f"at must be an ISO date; got {at!r}. Write it as 2026-01-31 or 2026-01-31T12:00:00."
+            "at must be an ISO date", repr(at), "Write it as 2026-01-31 or 2026-01-31T12:00:00."
         ) from None
     moment = datetime.now(UTC) if moment is None else moment
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     if moment.timestamp() < 0.0:
         raise InvalidInputError(
-            f"at must be 1970 or later, as MLflow keeps no earlier times; got {moment:%Y-%m-%d}. "
-            "Check the date."
+            "at must be 1970 or later, as MLflow keeps no earlier times",
+            f"{moment:%Y-%m-%d}",
+            "Check the date.",
         )
     return int(moment.timestamp()) * 1000 + int(digest[:8], 16) % 1000

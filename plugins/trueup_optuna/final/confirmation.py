@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optuna.trial import FrozenTrial
 from scipy import stats
 
-from trueup.arguments import is_real, whole_number
+from trueup.arguments import check_fraction, whole_number
 from trueup.comparison import paired_win_rate
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.losses import Loss
@@ -203,8 +203,9 @@ def _shared(
     failed = tuple(seed for i, seed in enumerate(seeds) if i not in kept)
     if len(kept) < 2:
         raise UndefinedMetricError(
-            f"at least two of the seeds {seeds} must give a result; got {len(kept)}. "
-            "Find out why the trainings fail."
+            f"at least two of the seeds {seeds} must give a result",
+            f"{len(kept)}",
+            "Find out why the trainings fail.",
         )
     if failed:
         warn_user(
@@ -221,18 +222,16 @@ def _trial_with(table: Standings, params: Mapping[str, Any]) -> FrozenTrial | No
 
 def _check(n_seeds: int, confidence_level: float) -> None:
     whole_number("n_seeds", n_seeds, 2, "An interval needs two values.")
-    if not is_real(confidence_level) or not 0.0 < confidence_level < 1.0:
-        raise InvalidInputError(
-            f"confidence_level must be in (0, 1); got {confidence_level!r}. Use 0.95."
-        )
+    check_fraction("confidence_level", confidence_level, "Use 0.95.")
 
 
 def _fresh_seeds(study: optuna.Study, n_seeds: int) -> tuple[int, ...]:
     reserved = seeds_of(study).reserved
     if n_seeds > len(reserved):
         raise InvalidInputError(
-            f"n_seeds must be at most the {len(reserved)} seeds that the study reserved; "
-            f"got {n_seeds}. Begin the study with SeedList(n, confirm={n_seeds})."
+            f"n_seeds must be at most the {len(reserved)} seeds that the study reserved",
+            str(n_seeds),
+            f"Begin the study with SeedList(n, confirm={n_seeds}).",
         )
     return reserved[:n_seeds]
 
@@ -245,13 +244,18 @@ def _rival(table: Standings, best: int, against: Against | None) -> dict[str, An
     trained = [trial.params for trial, n in zip(table.trials, table.n_seeds, strict=True) if n > 0]
     if not any(params.keys() <= rival.keys() for params in trained):
         raise InvalidInputError(
-            f"against must hold all parameters of a configuration, as {chosen!r} "
-            f"does; got {rival!r}. Add those that are missing."
+            f"against must hold all parameters of a configuration, as {chosen!r} does",
+            repr(rival),
+            "Add those that are missing.",
         )
     if chosen.items() <= rival.items():
         raise InvalidInputError(
-            f"against must be another configuration than the selected one, trial "
-            f"{table.numbers[best]}; got {against!r}. Leave against out to meet the runner-up."
+            (
+                "against must be another configuration than the selected one, trial "
+                f"{table.numbers[best]}"
+            ),
+            repr(against),
+            "Leave against out to meet the runner-up.",
         )
     return rival
 
@@ -263,8 +267,9 @@ def _given_rival(table: Standings, against: Against) -> dict[str, Any]:
         return dict(against.params)
     if isinstance(against, bool) or against not in table.numbers:
         raise InvalidInputError(
-            f"against must be the number of a trial of the study; got {against!r}. "
-            "Pass one of its numbers or a mapping of parameters."
+            "against must be the number of a trial of the study",
+            repr(against),
+            "Pass one of its numbers or a mapping of parameters.",
         )
     return dict(table.trials[table.numbers.index(against)].params)
 

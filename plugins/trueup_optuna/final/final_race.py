@@ -166,8 +166,9 @@ class _FinalRace:
         self.n_finished = len(study.get_trials(deepcopy=False, states=finished))
         if self.n_finished == 0:
             raise InvalidInputError(
-                f"study must hold a finished trial; got none in {study.study_name!r}. "
-                "Run study.optimize(objective, n_trials=...) first."
+                "study must hold a finished trial",
+                f"none in {study.study_name!r}",
+                "Run study.optimize(objective, n_trials=...) first.",
             )
         pin_identity(study)
         self.companion = open_companion(study, "finals")

@@ -50,8 +50,9 @@ def check_liveness(heartbeat: float, grace: float) -> None:
     """
     if not (is_real(heartbeat) and is_real(grace) and 0.0 < heartbeat < grace):
         raise InvalidInputError(
-            f"heartbeat must be above 0 and below grace; got heartbeat {heartbeat!r} and grace "
-            f"{grace!r}. Give seconds, such as 30 and 120."
+            "heartbeat must be above 0 and below grace",
+            f"heartbeat {heartbeat!r} and grace {grace!r}",
+            "Give seconds, such as 30 and 120.",
         )
 
 

@@ -50,8 +50,9 @@ def check_executor(executor: Any) -> None:
     """
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise InvalidInputError(
-            f"executor must have a method submit; got {executor!r}. Pass the Client of your "
-            "cluster, or an executor of concurrent.futures."
+            "executor must have a method submit",
+            repr(executor),
+            "Pass the Client of your cluster, or an executor of concurrent.futures.",
         )
 
 

@@ -10,8 +10,7 @@ import optuna
 from numpy.typing import NDArray
 from optuna.trial import FrozenTrial, TrialState
 
-from trueup.decide.budget import Shrunken, shrunken_means
-from trueup.decide.noise import SeedNoise, seed_noise
+from trueup.decide.noise import SeedNoise, Shrunken, seed_noise, shrunken_means
 from trueup.errors import UndefinedMetricError
 from trueup_optuna.study.companions import companion
 from trueup_optuna.study.study_state import BUDGET, REPORTS, sign
@@ -159,18 +158,21 @@ class Standings:
         eligible = self.contenders & (self.n_seeds >= 2)
         if not self.contenders.any() and self.infeasible:
             raise UndefinedMetricError(
-                f"study must hold a configuration that satisfies its constraints; got "
-                f"{self.infeasible} that break one. Search on, or relax them."
+                "study must hold a configuration that satisfies its constraints",
+                f"{self.infeasible} that break one",
+                "Search on, or relax them.",
             )
         if not self.contenders.any() and self.n_dropped:
             raise UndefinedMetricError(
-                f"study must hold a configuration without a failed seed; got {self.n_dropped} that "
-                "the finals dropped. Mend train, and begin another study."
+                "study must hold a configuration without a failed seed",
+                f"{self.n_dropped} that the finals dropped",
+                "Mend train, and begin another study.",
             )
         if not eligible.any():
             raise UndefinedMetricError(
-                "study must hold a finished configuration with at least two seeds; got none. "
-                "Run finals(study, train) or use n_base=2."
+                "study must hold a finished configuration with at least two seeds",
+                "none",
+                "Run finals(study, train) or use n_base=2.",
             )
         return int(np.where(eligible, self.score, np.inf).argmin())
 

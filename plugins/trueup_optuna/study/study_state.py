@@ -36,8 +36,9 @@ def pin(study: optuna.Study, facts: Mapping[str, Any]) -> None:
         elif known[key] != value:
             name, begun, given = _difference(key, known[key], value)
             raise StateMismatchError(
-                f"{name} must be what the study {study.study_name!r} was begun with, "
-                f"{begun!r}; got {given!r}. Resume with the same {name} or begin another study."
+                f"{name} must be what the study {study.study_name!r} was begun with, {begun!r}",
+                repr(given),
+                f"Resume with the same {name} or begin another study.",
             )
 
 
@@ -76,8 +77,9 @@ def single_objective(study: optuna.Study) -> None:
     """
     if len(study.directions) != 1:
         raise InvalidInputError(
-            f"study must have a single objective; got {len(study.directions)} directions. "
-            "A seed race needs one number per seed: create the study with direction=..."
+            "study must have a single objective",
+            f"{len(study.directions)} directions",
+            "A seed race needs one number per seed: create the study with direction=...",
         )
 
 
@@ -91,8 +93,9 @@ def check_direction(study: optuna.Study) -> None:
     """
     if sign(study) < 0.0:
         raise InvalidInputError(
-            "direction must be 'minimize' for a loss, which is lower where a model is better; got "
-            "'maximize'. Create another study, or let train return a number to maximize."
+            "direction must be 'minimize' for a loss, which is lower where a model is better",
+            "'maximize'",
+            "Create another study, or let train return a number to maximize.",
         )
 
 
@@ -112,8 +115,9 @@ def seeds_of(study: optuna.Study) -> SeedList:
     kept = study.user_attrs.get(SEEDS)
     if kept is None:
         raise InvalidInputError(
-            f"study must have been run with a SeedObjective; got {study.study_name!r} "
-            "without seeds. Optimize it with SeedObjective(train, seeds=SeedList(20))."
+            "study must have been run with a SeedObjective",
+            f"{study.study_name!r} without seeds",
+            "Optimize it with SeedObjective(train, seeds=SeedList(20)).",
         )
     return SeedList(len(kept["search"]), len(kept["confirm"]), (*kept["search"], *kept["confirm"]))
 

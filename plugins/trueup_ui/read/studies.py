@@ -156,8 +156,9 @@ def open_study_storage(where: str) -> BaseStorage:
     except (SQLAlchemyError, ImportError, ValueError, RuntimeError) as failure:
         reason = getattr(failure, "orig", failure)
     raise InvalidInputError(
-        f"study_storage must hold studies of Optuna; got {where!r}: {reason}. "
-        "Give the database URL or the journal file that the study was begun with."
+        "study_storage must hold studies of Optuna",
+        f"{where!r}: {reason}",
+        "Give the database URL or the journal file that the study was begun with.",
     )
 
 

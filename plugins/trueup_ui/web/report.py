@@ -56,8 +56,9 @@ def render_report(client: MlflowClient, experiment_name: str, choice: Choice) ->
     found = client.get_experiment_by_name(experiment_name)
     if found is None:
         raise InvalidInputError(
-            f"experiment must exist; got {experiment_name!r}. "
-            "Check the spelling and the tracking URI."
+            "experiment must exist",
+            repr(experiment_name),
+            "Check the spelling and the tracking URI.",
         )
     store = Store(client)
     experiment = store.experiment(str(found.experiment_id))
@@ -89,8 +90,9 @@ def render_model_report(client: MlflowClient, model_uri: str) -> str:
             content = {"static": Inlined.read(), "row": row}
             return Templates().render("model.html", Links("", client.tracking_uri), content)
     raise InvalidInputError(
-        f"model must be a monitored version; got {model_uri!r}. "
-        f"Monitor it with: trueup monitor init {model_uri} --reference FILE --target COLUMN."
+        "model must be a monitored version",
+        repr(model_uri),
+        f"Monitor it with: trueup monitor init {model_uri} --reference FILE --target COLUMN.",
     )
 
 
@@ -98,8 +100,9 @@ def _name_and_version(client: MlflowClient, model_uri: str) -> tuple[str, str]:
     found = _MODEL_URI.fullmatch(model_uri)
     if found is None:
         raise InvalidInputError(
-            f"model must be models:/NAME/VERSION or models:/NAME@ALIAS; got {model_uri!r}. "
-            "Register the model first."
+            "model must be models:/NAME/VERSION or models:/NAME@ALIAS",
+            repr(model_uri),
+            "Register the model first.",
         )
     name, version, alias = found["name"], found["version"], found["alias"]
     if alias:

@@ -188,8 +188,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         calibrator = load_calibrator(path)
         if not isinstance(calibrator, cls):
             raise InvalidInputError(
-                f"path must hold a {cls.__name__}; got a {type(calibrator).__name__}. "
-                "Use load_calibrator, which reads any of them."
+                f"path must hold a {cls.__name__}",
+                f"a {type(calibrator).__name__}",
+                "Use load_calibrator, which reads any of them.",
             )
         return calibrator
 
@@ -225,8 +226,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         table = check_array(X, ensure_2d=False, dtype=None, ensure_all_finite=False)
         if table.ndim == 1 and not reset and self.n_features_in_ > 1:
             raise InvalidInputError(
-                f"X must have {self.n_features_in_} columns, as in fit; got a vector. "
-                "Reshape your data: one row per prediction, one column per class."
+                f"X must have {self.n_features_in_} columns, as in fit",
+                "a vector",
+                "Reshape your data: one row per prediction, one column per class.",
             )
         _check_n_features(self, table[:, None] if table.ndim == 1 else table, reset=reset)
 
@@ -234,19 +236,24 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         n_classes, weighted = len(self.classes_), len(np.unique(y))
         if n_classes > 2 and not self._takes_multiclass():
             raise InvalidInputError(
-                f"y must hold two classes; got {n_classes}. Only binary classification is "
-                f"supported by {type(self).__name__}. Use ShiftCalibrator, "
-                "TemperatureCalibrator or NeuralCalibrator."
+                "y must hold two classes",
+                str(n_classes),
+                (
+                    f"Only binary classification is supported by {type(self).__name__}. Use "
+                    "ShiftCalibrator, TemperatureCalibrator or NeuralCalibrator."
+                ),
             )
         if n_classes > columns:
             raise InvalidInputError(
-                f"y must hold {columns} classes, as X does; got {n_classes}. "
-                "Pass one column of probabilities per class."
+                f"y must hold {columns} classes, as X does",
+                str(n_classes),
+                "Pass one column of probabilities per class.",
             )
         if weighted < columns:
             raise UndefinedMetricError(
-                f"y must hold {columns} classes with positive weight; got {weighted} "
-                f"class{'' if weighted == 1 else 'es'}. Fit on rows that hold every class."
+                f"y must hold {columns} classes with positive weight",
+                f"{weighted} class{'' if weighted == 1 else 'es'}",
+                "Fit on rows that hold every class.",
             )
 
     def _takes_multiclass(self) -> bool:

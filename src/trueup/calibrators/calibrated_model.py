@@ -99,7 +99,7 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
         more = {} if times is None else {"times": times}
         if more and not isinstance(calibrator, Guarded):
             raise InvalidInputError(
-                "times must be left out with guard=False; got times. They order the guard's parts."
+                "times must be left out with guard=False", "times", "They order the guard's parts."
             )
         calibrator.fit(
             self._model_proba(X),
@@ -116,8 +116,9 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
         """Return calibrated probabilities of shape (n, k)."""
         if not hasattr(self, "calibrator_"):
             raise NotFittedError(
-                "CalibratedModel must be fitted before it predicts; got no fitted state. "
-                "Call fit with a development set."
+                "CalibratedModel must be fitted before it predicts",
+                "no fitted state",
+                "Call fit with a development set.",
             )
         return self.calibrator_.predict_proba(self._model_proba(X), fields=self._columns(X, fields))
 
@@ -137,8 +138,9 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
             predict = self.model
         if predict is None:
             raise InvalidInputError(
-                "model must have predict_proba or be callable; got "
-                f"{type(self.model).__name__}. Wrap it in a function that returns probabilities."
+                "model must have predict_proba or be callable",
+                f"{type(self.model).__name__}",
+                "Wrap it in a function that returns probabilities.",
             )
         return np.asarray(predict(X), dtype=np.float64)
 
@@ -149,6 +151,7 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
         known = getattr(self.model, "classes_", None)
         if known is not None and list(known) != list(labels):
             raise InvalidInputError(
-                f"y must hold the labels of the model, {list(known)}; got {list(labels)}. "
-                "Use a development set that holds every class."
+                f"y must hold the labels of the model, {list(known)}",
+                f"{list(labels)}",
+                "Use a development set that holds every class.",
             )

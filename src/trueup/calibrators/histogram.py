@@ -73,7 +73,7 @@ class HistogramCalibrator(Calibrator):
     def _bin_edges(self, p: FloatArray, weight: FloatArray) -> FloatArray:
         if self.n_bins < 1:
             raise InvalidInputError(
-                f"n_bins must be at least 1; got {self.n_bins!r}. Use for example 20."
+                "n_bins must be at least 1", repr(self.n_bins), "Use for example 20."
             )
         grid = np.linspace(0.0, 1.0, self.n_bins + 1)
         if self.strategy == "uniform":
@@ -82,7 +82,7 @@ class HistogramCalibrator(Calibrator):
             inner = np.unique(np.quantile(p, grid[1:-1], weights=weight, method="inverted_cdf"))
             return np.concatenate([[0.0], inner[(inner > 0.0) & (inner < 1.0)], [1.0]])
         raise InvalidInputError(
-            f'strategy must be "quantile" or "uniform"; got {self.strategy!r}. Check the spelling.'
+            'strategy must be "quantile" or "uniform"', repr(self.strategy), "Check the spelling."
         )
 
     def _bin(self, p: FloatArray) -> NDArray[np.intp]:

@@ -7,8 +7,9 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit
 
+from trueup.arguments import check_one_of
 from trueup.calibrators.base import Calibrator, FieldArrays
-from trueup.calibrators.lines.line_plot import (
+from trueup.calibrators.line_plot import (
     LinePlot,
     fit_line_plot,
     hats,
@@ -109,7 +110,7 @@ class ILPSCalibrator(Calibrator):
             )
         else:
             raise InvalidInputError(
-                f'solver must be "convex" or "sgd"; got {self.solver!r}. Check the spelling.'
+                'solver must be "convex" or "sgd"', repr(self.solver), "Check the spelling."
             )
         self.line_plot_ = LinePlot(knots, heights, self._unit_tails)
 
@@ -121,13 +122,10 @@ class ILPSCalibrator(Calibrator):
         return self.knots == "quantile"
 
     def _knots(self, margin: FloatArray, weight: FloatArray) -> FloatArray:
-        if self.knots not in _DEFAULT_KNOTS:
-            raise InvalidInputError(
-                f'knots must be "quantile" or "paper"; got {self.knots!r}. Check the spelling.'
-            )
+        check_one_of("knots", self.knots, ("quantile", "paper"), "Check the spelling.")
         n_knots = _DEFAULT_KNOTS[self.knots] if self.n_knots is None else self.n_knots
         if n_knots < 2:
-            raise InvalidInputError(f"n_knots must be at least 2; got {n_knots!r}. Use 50.")
+            raise InvalidInputError("n_knots must be at least 2", repr(n_knots), "Use 50.")
         if self.knots == "paper":
             return paper_knots(n_knots)
         return quantile_knots(margin, weight, n_knots)

@@ -51,8 +51,9 @@ class FieldLevels:
         numbers = _as_numbers(column)
         if numbers is None:
             raise InvalidInputError(
-                f"fields must keep their type between fit and predict; got {column.dtype} for a "
-                f"field of {self.kind} levels. Convert the column as it was for fit."
+                "fields must keep their type between fit and predict",
+                f"{column.dtype} for a field of {self.kind} levels",
+                "Convert the column as it was for fit.",
             )
         if self.kind == "bin":
             code = np.searchsorted(self.values, numbers, side="right") + _FIRST_LEVEL
@@ -66,8 +67,9 @@ class FieldLevels:
     def _text_codes(self, column: NDArray[Any]) -> NDArray[np.intp]:
         if column.dtype.kind in "iufbc":
             raise InvalidInputError(
-                f"fields must keep their type between fit and predict; got {column.dtype} for a "
-                "field of text levels. Convert the column as it was for fit."
+                "fields must keep their type between fit and predict",
+                f"{column.dtype} for a field of text levels",
+                "Convert the column as it was for fit.",
             )
         table: dict[str | None, int] = {
             level: code for code, level in enumerate(self.values.tolist(), start=_FIRST_LEVEL)
@@ -116,8 +118,9 @@ def chosen_fields(
     for name in wanted:
         if name not in columns:
             raise InvalidInputError(
-                f"fields must hold {name!r}, which {owner} uses; got {sorted(columns)}. "
-                "Pass its column."
+                f"fields must hold {name!r}, which {owner} uses",
+                f"{sorted(columns)}",
+                "Pass its column.",
             )
     return {name: columns[name] for name in wanted}
 

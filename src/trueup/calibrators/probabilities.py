@@ -39,8 +39,9 @@ def check_probabilities(X: Any) -> FloatArray:
     if outside.any():
         row = int(np.flatnonzero(outside.any(axis=1))[0])
         raise InvalidInputError(
-            f"X must hold probabilities in [0, 1]; got {table[row].tolist()} at index {row}. "
-            "Pass the predictions of a model, for logits their sigmoid or softmax."
+            "X must hold probabilities in [0, 1]",
+            f"{table[row].tolist()} at index {row}",
+            "Pass the predictions of a model, for logits their sigmoid or softmax.",
         )
     if table.shape[1] == 1:
         return np.asarray(table[:, 0])
@@ -54,8 +55,9 @@ def _check_finite(table: FloatArray) -> None:
         return
     row = int(np.flatnonzero(~finite.reshape(len(table), -1).all(axis=1))[0])
     raise InvalidInputError(
-        f"X must hold probabilities in [0, 1]; got NaN or infinity at index {row}. "
-        "Leave out the rows that have no prediction."
+        "X must hold probabilities in [0, 1]",
+        f"NaN or infinity at index {row}",
+        "Leave out the rows that have no prediction.",
     )
 
 
@@ -64,8 +66,9 @@ def _check_row_sums(table: FloatArray) -> None:
     if off.any():
         row = int(np.flatnonzero(off)[0])
         raise InvalidInputError(
-            f"X must hold one probability per class, with sum 1; got {table[row].tolist()} "
-            f"at index {row}. Pass a single column for the probability of the second class."
+            "X must hold one probability per class, with sum 1",
+            f"{table[row].tolist()} at index {row}",
+            "Pass a single column for the probability of the second class.",
         )
 
 
@@ -89,15 +92,17 @@ def check_columns(fields: Columns | None, n: int) -> dict[str, NDArray[Any]]:
         return {}
     if not hasattr(fields, "keys"):
         raise InvalidInputError(
-            f"fields must be a mapping from name to column; got {type(fields).__name__}. "
-            'Pass for example fields={"site": site}.'
+            "fields must be a mapping from name to column",
+            f"{type(fields).__name__}",
+            'Pass for example fields={"site": site}.',
         )
     columns = {str(name): np.asarray(fields[name]) for name in fields.keys()}  # noqa: SIM118
     for name, column in columns.items():
         if column.shape != (n,):
             raise InvalidInputError(
-                f"fields[{name!r}] must have shape ({n},); got {column.shape}. "
-                "Give one value for each row of X."
+                f"fields[{name!r}] must have shape ({n},)",
+                str(column.shape),
+                "Give one value for each row of X.",
             )
     return columns
 
@@ -116,29 +121,31 @@ def check_weight(sample_weight: Any, n: int) -> FloatArray:
         weight = np.asarray(sample_weight, dtype=np.float64)
     except (OverflowError, TypeError, ValueError):
         raise InvalidInputError(
-            f"sample_weight must be numbers; got {type(sample_weight).__name__} of other values. "
-            "Convert them to floats."
+            "sample_weight must be numbers",
+            f"{type(sample_weight).__name__} of other values",
+            "Convert them to floats.",
         ) from None
     if weight.ndim == 0:
         weight = np.full(n, float(weight))
     if weight.shape != (n,):
         raise InvalidInputError(
-            f"sample_weight must have shape ({n},); got {weight.shape}. Give one weight per row."
+            f"sample_weight must have shape ({n},)", str(weight.shape), "Give one weight per row."
         )
     wrong = ~np.isfinite(weight) | (weight < 0.0)
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise InvalidInputError(
-            f"sample_weight must be finite and >= 0; got {weight[row]} at index {row}. "
-            "Correct the weight or leave out the row."
+            "sample_weight must be finite and >= 0",
+            f"{weight[row]} at index {row}",
+            "Correct the weight or leave out the row.",
         )
     with np.errstate(over="ignore"):
         if not np.isfinite(weight.sum()):
             raise InvalidInputError(
-                "sample_weight must add up to a finite number; got infinity. Rescale the weights."
+                "sample_weight must add up to a finite number", "infinity", "Rescale the weights."
             )
     if not weight.any():
         raise InvalidInputError(
-            "sample_weight must hold a positive weight; got zeros only. Leave the weights out."
+            "sample_weight must hold a positive weight", "zeros only", "Leave the weights out."
         )
     return weight

@@ -105,7 +105,7 @@ def compare_many(
     """
     check_level("confidence_level", confidence_level)
     if not candidates:
-        raise InvalidInputError("candidates must hold at least one pipeline; got none. Name one.")
+        raise InvalidInputError("candidates must hold at least one pipeline", "none", "Name one.")
     level = corrected_level(confidence_level, len(candidates))
     return BestOf(
         {

@@ -69,8 +69,9 @@ def pair_up(
     shared = in_order(first.keys() & second.keys())
     if paired is True and not shared:
         raise InvalidInputError(
-            "candidate and baseline must share seeds with paired=True; got none in common. "
-            'Use paired="auto" or train both with the same seeds.'
+            "candidate and baseline must share seeds with paired=True",
+            "none in common",
+            'Use paired="auto" or train both with the same seeds.',
         )
     pairs: tuple[tuple[Seed, Seed], ...]
     by_seed = paired is True or (paired == "auto" and len(shared) >= MINIMUM_SHARED)
@@ -83,8 +84,9 @@ def pair_up(
     if not np.isfinite(differences).all():
         a, b = pairs[int(np.flatnonzero(~np.isfinite(differences))[0])]
         raise InvalidInputError(
-            "candidate and baseline must be such that float64 holds their differences; got "
-            f"{first[a]} and {second[b]} at seeds {a!r} and {b!r}. Rescale the metric."
+            "candidate and baseline must be such that float64 holds their differences",
+            f"{first[a]} and {second[b]} at seeds {a!r} and {b!r}",
+            "Rescale the metric.",
         )
     n_finished = len(candidate) + len(baseline) - len(failed_first) - len(failed_second)
     return Arms(
@@ -113,7 +115,7 @@ def _values(arm: Mapping[Seed, float]) -> FloatArray:
 def _check_paired(paired: Paired) -> None:
     if not (isinstance(paired, bool | np.bool_) or is_one_of(paired, ("auto",))):
         raise InvalidInputError(
-            f'paired must be True, False or "auto"; got {paired!r}. The default is "auto".'
+            'paired must be True, False or "auto"', repr(paired), 'The default is "auto".'
         )
 
 
@@ -122,20 +124,22 @@ def _finished(
 ) -> tuple[dict[Seed, float], tuple[Seed, ...]]:
     if not isinstance(arm, Mapping):
         raise InvalidInputError(
-            f"{name} must be a mapping seed -> value; got {type(arm).__name__}. "
-            "Use dict(enumerate(values)) if the position is the seed."
+            f"{name} must be a mapping seed -> value",
+            f"{type(arm).__name__}",
+            "Use dict(enumerate(values)) if the position is the seed.",
         )
     values = {seed: _number(name, seed, value) for seed, value in arm.items()}
     failed = tuple(in_order(seed for seed, value in values.items() if not math.isfinite(value)))
     if failed and not allow_failed:
         raise InvalidInputError(
-            f"{name} must hold a finite value for each seed; got {values[failed[0]]} at seed "
-            f"{failed[0]!r}. Rerun it, or pass allow_failed=True to leave it out of both arms."
+            f"{name} must hold a finite value for each seed",
+            f"{values[failed[0]]} at seed {failed[0]!r}",
+            "Rerun it, or pass allow_failed=True to leave it out of both arms.",
         )
     finished = {seed: value for seed, value in values.items() if seed not in failed}
     if not finished:
         raise InvalidInputError(
-            f"{name} must hold at least one finished run; got {len(arm)} failed. Add seeds."
+            f"{name} must hold at least one finished run", f"{len(arm)} failed", "Add seeds."
         )
     return finished, failed
 
@@ -145,5 +149,5 @@ def _number(name: str, seed: Seed, value: float | None) -> float:
         return math.nan if value is None else float(value)
     except (OverflowError, TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"{name} must hold numbers; got {value!r} at seed {seed!r}. Pass one metric per seed."
+            f"{name} must hold numbers", f"{value!r} at seed {seed!r}", "Pass one metric per seed."
         ) from error

@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.arguments import is_real, whole_number
-from trueup.decide.evidence import log_evidence_known_variance, log_evidence_student
+from trueup.arguments import check_fraction, check_one_of, is_real, whole_number
+from trueup.decide.e_process import log_evidence_known_variance, log_evidence_student
 from trueup.decide.noise import SeedNoise, seed_noise
 from trueup.errors import InvalidInputError
 
@@ -55,21 +55,16 @@ class RaceRule:
         if self.n_configs is not None:
             fix = "Give the number of trials that you plan, or None."
             object.__setattr__(self, "n_configs", whole_number("n_configs", self.n_configs, 2, fix))
-        if not is_real(self.alpha) or not 0.0 < self.alpha < 1.0:
-            raise InvalidInputError(
-                f"alpha must be in (0, 1); got {self.alpha!r}. Use 0.05 for one error in twenty."
-            )
+        check_fraction("alpha", self.alpha, "Use 0.05 for one error in twenty.")
         if not is_real(self.epsilon) or not 0.0 <= self.epsilon < np.inf:
             raise InvalidInputError(
-                f"epsilon must be finite and at least 0; got {self.epsilon!r}. "
-                "Give it in units of the metric."
+                "epsilon must be finite and at least 0",
+                repr(self.epsilon),
+                "Give it in units of the metric.",
             )
         for name in ("alpha", "epsilon"):  # plain numbers: a study keeps them as JSON
             object.__setattr__(self, name, float(getattr(self, name)))
-        if self.variance not in ("moderated", "own"):
-            raise InvalidInputError(
-                f'variance must be "moderated" or "own"; got {self.variance!r}. Check the spelling.'
-            )
+        check_one_of("variance", self.variance, ("moderated", "own"), "Check the spelling.")
 
     def log_share(self, k: int, challenger: int) -> FloatArray:
         """Return the log of the share of alpha of each of ``k`` comparators."""

@@ -100,7 +100,7 @@ def variance_reduction(
     for name, values in (("vanilla", first), ("calibrated", second)):
         if np.ptp(values) == 0.0:
             raise UndefinedMetricError(
-                f"{name} must vary over runs; got {values[0]} in each. Use runs of other seeds."
+                f"{name} must vary over runs", f"{values[0]} in each", "Use runs of other seeds."
             )
     exponents = exponent_of(first), exponent_of(second)
     first, second = (scaled_by(v, e) for v, e in zip((first, second), exponents, strict=True))

@@ -107,8 +107,9 @@ def _row_differences(rows: RowLosses, pairs: Sequence[tuple[Seed, Seed]]) -> Flo
     lengths = {len(losses) for losses in (*first, *second)}
     if len(lengths) > 1:
         raise InvalidInputError(
-            f"rows must hold the same rows for each run; got lengths {sorted(lengths)}. "
-            "Score all runs on one validation set."
+            "rows must hold the same rows for each run",
+            f"lengths {sorted(lengths)}",
+            "Score all runs on one validation set.",
         )
     return np.array(first) - np.array(second)
 
@@ -116,7 +117,8 @@ def _row_differences(rows: RowLosses, pairs: Sequence[tuple[Seed, Seed]]) -> Flo
 def _losses(arm: str, rows: Mapping[Any, ArrayLike], seed: Seed) -> FloatArray:
     if seed not in rows:
         raise InvalidInputError(
-            f"rows must hold the row losses of each compared run; got none at {arm} seed {seed!r}. "
-            "Pass (candidate, baseline) mappings seed -> losses."
+            "rows must hold the row losses of each compared run",
+            f"none at {arm} seed {seed!r}",
+            "Pass (candidate, baseline) mappings seed -> losses.",
         )
     return check_values(f"rows of {arm} seed {seed!r}", rows[seed], minimum=2)

@@ -13,8 +13,8 @@ from scipy.optimize import brentq
 from scipy.special import nctdtr, ndtri
 
 from trueup.decide.checks import FloatArray, check_level, check_min_effect, check_values
+from trueup.decide.e_process import Moments, confidence_radius
 from trueup.decide.pairing import Paired, Values, pair_up
-from trueup.decide.sequential import Moments, confidence_radius
 from trueup.errors import InvalidInputError
 from trueup.losses.scaling import exponent_of, scaled_by
 
@@ -147,7 +147,7 @@ def seeds_from_differences(
     n_pairs = len(differences)
     if n_pairs < 2:
         raise InvalidInputError(
-            f"candidate and baseline must give at least 2 pairs; got {n_pairs}. Run more seeds."
+            "candidate and baseline must give at least 2 pairs", str(n_pairs), "Run more seeds."
         )
     exponent = exponent_of(differences)
     differences = scaled_by(differences, exponent)

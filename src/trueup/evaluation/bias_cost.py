@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trueup.arguments import is_fraction, whole_number
+from trueup.arguments import check_fraction, whole_number
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.evaluation.effective_rows import effective_rows, say_if_few
 from trueup.evaluation.evaluate import evaluate
@@ -139,8 +139,9 @@ def bias_cost_interval(
     rows = _read_one_bias(y_true, y_pred, loss=loss, y_logit=y_logit, **columns)
     if not rows.loss.minimised_by_bias:
         raise InvalidInputError(
-            f"loss must be minimised by its bias term; got {rows.loss.name!r}. "
-            'Use loss="log_loss", which has the same bias term.'
+            "loss must be minimised by its bias term",
+            repr(rows.loss.name),
+            'Use loss="log_loss", which has the same bias term.',
         )
     value = evaluate(y_true, y_pred, loss=loss, y_logit=y_logit, **columns).bias_cost
     roots = signed_roots(rows, n_resamples, np.random.default_rng(random_state))
@@ -209,7 +210,7 @@ def bias_test(
     n = int(np.count_nonzero(weight))
     if n < 2:
         raise UndefinedMetricError(
-            f"y_true must hold at least two rows for a test; got {n}. Pass more rows."
+            "y_true must hold at least two rows for a test", str(n), "Pass more rows."
         )
     mean = float(np.average(residual, weights=weight))
     spread = weight * (residual - mean)
@@ -244,18 +245,16 @@ def _read_one_bias(y_true: Any, y_pred: Any, **arguments: Any) -> Rows:
     rows = read_rows(**arguments | by_position(given, labels=arguments["labels"]))
     if rows.margin.ndim == 2:
         raise InvalidInputError(
-            f"y_pred must have one bias term; got {rows.margin.shape[1]} columns. "
-            "Look at one class against the others."
+            "y_pred must have one bias term",
+            f"{rows.margin.shape[1]} columns",
+            "Look at one class against the others.",
         )
     return rows if rows.weight is None else replace(rows, weight=scaled(rows.weight))
 
 
 def _check_options(confidence_level: float, n_resamples: int) -> None:
-    if not is_fraction(confidence_level):
-        raise InvalidInputError(
-            f"confidence_level must be in (0, 1); got {confidence_level!r}. 0.95 is usual."
-        )
+    check_fraction("confidence_level", confidence_level, "0.95 is usual.")
     if whole_number("n_resamples", n_resamples, 0, "1000 is usual.") < _LEAST_RESAMPLES:
         raise InvalidInputError(
-            f"n_resamples must be at least {_LEAST_RESAMPLES}; got {n_resamples}. 1000 is usual."
+            f"n_resamples must be at least {_LEAST_RESAMPLES}", str(n_resamples), "1000 is usual."
         )

@@ -113,8 +113,9 @@ def evaluate(
     """
     if not isinstance(split, Split):
         raise InvalidInputError(
-            f"split must be a Split; got {split!r}. "
-            "Pass CrossFit(), HoldOut(), Rolling(period) or InSample()."
+            "split must be a Split",
+            repr(split),
+            "Pass CrossFit(), HoldOut(), Rolling(period) or InSample().",
         )
     check_threads(threads)
     given = {"y_true": y_true, "y_pred": y_pred, "y_logit": y_logit}

@@ -49,8 +49,9 @@ def join_thin_periods(rows: Rows, groups: GroupArray) -> GroupArray:
     names = _names(rows, groups, thin)
     if joined[-1] == 0:
         raise UndefinedMetricError(
-            f"y_true must hold {_needed(rows)} in the periods before the last; got none from "
-            f"{names}. Use split=InSample(), or more rows."
+            f"y_true must hold {_needed(rows)} in the periods before the last",
+            f"none from {names}",
+            "Use split=InSample(), or more rows.",
         )
     warn_user(
         f"{len(thin)} of {n_groups} periods lack {_needed(rows)} and are joined with the next one: "

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.arguments import is_one_of, whole_number
+from trueup.arguments import check_one_of, whole_number
 from trueup.errors import InvalidInputError
 from trueup.fields.columns import read_binary_rows, sums_by_bin, sums_over
 from trueup.fields.quantiles import weighted_quantiles
@@ -52,11 +52,8 @@ def expected_calibration_error(
     """
     whole_number("n_bins", n_bins, 1, "15 is usual.")
     if n_bins > _MOST_BINS:
-        raise InvalidInputError(f"n_bins must be at most {_MOST_BINS}; got {n_bins}. 15 is usual.")
-    if not is_one_of(strategy, ("uniform", "quantile")):
-        raise InvalidInputError(
-            f'strategy must be "uniform" or "quantile"; got {strategy!r}. Choose one of the two.'
-        )
+        raise InvalidInputError(f"n_bins must be at most {_MOST_BINS}", str(n_bins), "15 is usual.")
+    check_one_of("strategy", strategy, ("uniform", "quantile"), "Choose one of the two.")
     inner = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
     sums = sums_by_bin(y_true, y_proba, sample_weight, inner) if strategy == "uniform" else None
     if sums is None:

@@ -58,7 +58,7 @@ def read_binary_rows(
     label = read_binary_labels(y_true, labels)
     if len(label) == 0:
         raise UnscorableInputError(
-            "y_true must hold at least one row; got 0. Pass the validation rows."
+            "y_true must hold at least one row", "0", "Pass the validation rows."
         )
     if y_logit is None:
         proba = read_probabilities(y_pred)
@@ -80,7 +80,7 @@ def require_rows(n: int, name: str, n_given: int) -> None:
     """Refuse a column whose length is not that of ``y_true``."""
     if n_given != n:
         raise InvalidInputError(
-            f"{name} must have as many rows as y_true ({n}); got {n_given}. Pass all rows."
+            f"{name} must have as many rows as y_true ({n})", str(n_given), "Pass all rows."
         )
 
 

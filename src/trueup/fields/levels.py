@@ -52,9 +52,7 @@ def read_levels(field: Any, name: str, n_quantiles: int = 20) -> Levels:
         Number of quantile bins, at least 2.
     """
     if isinstance(n_quantiles, bool) or n_quantiles < 2:
-        raise InvalidInputError(
-            f"n_quantiles must be at least 2; got {n_quantiles!r}. 20 is usual."
-        )
+        raise InvalidInputError("n_quantiles must be at least 2", repr(n_quantiles), "20 is usual.")
     known = getattr(field, "cat", field)  # a categorical column knows its codes
     if hasattr(known, "codes") and hasattr(known, "categories"):
         return occurring(np.asarray(known.codes), [str(v) for v in known.categories])
@@ -82,9 +80,10 @@ def require_few_levels(n_levels: int, name: str) -> None:
     allowed = raisable_limit(LIMIT_VARIABLE, _DEFAULT_LIMIT, "levels")
     if n_levels > allowed:
         raise UnscorableInputError(
-            f"{name} must have at most {allowed:,} levels to judge each of them; got "
-            f"{n_levels:,}. Leave out a column of ids, group its levels, or set {LIMIT_VARIABLE} "
-            "to a larger number."
+            f"{name} must have at most {allowed:,} levels to judge each of them",
+            f"{n_levels:,}",
+            f"Leave out a column of ids, group its levels, or set {LIMIT_VARIABLE} to a larger "
+            "number.",
         )
 
 
@@ -128,8 +127,9 @@ def combine_fields(first: Any, second: Any) -> NDArray[np.str_]:
     one, two = read_levels(first, "first"), read_levels(second, "second")
     if len(one.codes) != len(two.codes):
         raise InvalidInputError(
-            f"second must have as many rows as first ({len(one.codes)}); got {len(two.codes)}. "
-            "Pass all rows."
+            f"second must have as many rows as first ({len(one.codes)})",
+            f"{len(two.codes)}",
+            "Pass all rows.",
         )
     pair, codes = np.unique(one.codes * len(two.names) + two.codes, return_inverse=True)
     names = [

@@ -142,10 +142,10 @@ def field_calibration_error(
     check_epsilon(epsilon)
     if not (is_real(min_count) and min_count <= LARGEST_FLOAT):
         raise InvalidInputError(
-            f"min_count must be a number of rows; got {min_count!r}. 0 takes every level."
+            "min_count must be a number of rows", repr(min_count), "0 takes every level."
         )
     if not isinstance(relative, bool | np.bool_):
-        raise InvalidInputError(f"relative must be True or False; got {relative!r}. Choose one.")
+        raise InvalidInputError("relative must be True or False", repr(relative), "Choose one.")
     table = sums_by_code(y_true, y_proba, field, sample_weight)
     if table is None:
         rows = read_binary_rows(y_true, y_proba, sample_weight, others={"field": field})
@@ -157,8 +157,9 @@ def field_calibration_error(
     sums = sums[(sums[:, 0] >= min_count) & (sums[:, 1] > 0.0)]
     if len(sums) == 0:
         raise UndefinedMetricError(
-            f"field must have a level with at least min_count={min_count} rows; got none. "
-            "Lower min_count."
+            f"field must have a level with at least min_count={min_count} rows",
+            "none",
+            "Lower min_count.",
         )
     _, total, label_sum, proba_sum = sums.T
     gap = np.abs(label_sum - proba_sum)

@@ -147,10 +147,11 @@ def check_epsilon(epsilon: float) -> None:
     """Refuse an epsilon of the Field-RCE that is not positive, or leaves no finite error."""
     if not (is_real(epsilon) and epsilon > 0.0):
         raise InvalidInputError(
-            f"epsilon must be positive; got {epsilon!r}. The paper's setting is 0.01."
+            "epsilon must be positive", repr(epsilon), "The paper's setting is 0.01."
         )
     if not SMALLEST <= epsilon <= LARGEST:  # beyond, float64 can't hold the error
         raise InvalidInputError(
-            f"epsilon must be between {SMALLEST} and {LARGEST}; got {epsilon!r}. "
-            "The paper's setting is 0.01."
+            f"epsilon must be between {SMALLEST} and {LARGEST}",
+            repr(epsilon),
+            "The paper's setting is 0.01.",
         )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.arguments import check_fraction
 from trueup.errors import InvalidInputError
 from trueup.fields.columns import require_rows
 from trueup.fields.levels import read_levels
@@ -80,15 +81,13 @@ def _read_exposure(exposure: Any, n: int) -> FloatArray:
 def _require_rows(name: str, values: FloatArray, n: int) -> None:
     if len(values) != n:
         raise InvalidInputError(
-            f"{name} must have as many rows as y_true ({n}); got {len(values)}. "
-            "Pass the value of each row."
+            f"{name} must have as many rows as y_true ({n})",
+            f"{len(values)}",
+            "Pass the value of each row.",
         )
 
 
 def tail_of(confidence_level: float) -> float:
     """Return what an interval leaves out."""
-    if not 0.0 < confidence_level < 1.0:
-        raise InvalidInputError(
-            f"confidence_level must be in (0, 1); got {confidence_level!r}. 0.95 is usual."
-        )
+    check_fraction("confidence_level", confidence_level, "0.95 is usual.")
     return 1.0 - confidence_level

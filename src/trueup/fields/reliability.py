@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from trueup.arguments import is_fraction
+from trueup.arguments import check_fraction, check_one_of
 from trueup.errors import InvalidInputError
 from trueup.fields.quantiles import weighted_quantiles
 from trueup.losses import FloatArray
@@ -96,8 +96,12 @@ def reliability_curve(
     label, proba = read_binary_labels(y_true), read_probabilities(y_proba)
     if len(label) != len(proba) or len(label) == 0:
         raise InvalidInputError(
-            f"y_proba must have one probability for each row of y_true ({len(label)}), "
-            f"and at least one; got {len(proba)}. Pass all rows."
+            (
+                f"y_proba must have one probability for each row of y_true ({len(label)}), and at "
+                "least one"
+            ),
+            f"{len(proba)}",
+            "Pass all rows.",
         )
     given = read_weight(sample_weight, len(label))
     weight = np.ones(len(label)) if given is None else given
@@ -120,15 +124,9 @@ def reliability_curve(
 
 def _check_options(n_bins: int, strategy: str, confidence_level: float) -> None:
     if n_bins < 1:
-        raise InvalidInputError(f"n_bins must be at least 1; got {n_bins!r}. 15 is usual.")
-    if strategy not in ("uniform", "quantile"):
-        raise InvalidInputError(
-            f'strategy must be "uniform" or "quantile"; got {strategy!r}. Choose one of the two.'
-        )
-    if not is_fraction(confidence_level):
-        raise InvalidInputError(
-            f"confidence_level must be in (0, 1); got {confidence_level!r}. 0.95 is usual."
-        )
+        raise InvalidInputError("n_bins must be at least 1", repr(n_bins), "15 is usual.")
+    check_one_of("strategy", strategy, ("uniform", "quantile"), "Choose one of the two.")
+    check_fraction("confidence_level", confidence_level, "0.95 is usual.")
 
 
 def _bins(

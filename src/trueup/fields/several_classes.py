@@ -92,8 +92,9 @@ def class_calibration(
     rows = read_rows(y_true, y_proba, loss=LOSSES["log_loss"], labels=labels)
     if rows.margin.ndim != 2:
         raise InvalidInputError(
-            "y_proba must have a column for each of 3 classes or more; got two classes. "
-            "Use field_calibration."
+            "y_proba must have a column for each of 3 classes or more",
+            "two classes",
+            "Use field_calibration.",
         )
     proba, label = np.asarray(y_proba, dtype=np.float64), rows.y_true.astype(np.intp)
     options["sample_weight"] = sample_weight

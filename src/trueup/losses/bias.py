@@ -93,8 +93,9 @@ def _mean(values: FloatArray, weight: FloatArray | None) -> float:
 def _require_both_classes(rarer: float, base_rate: float) -> None:
     if not 0.0 < rarer < 1.0:
         raise UndefinedMetricError(
-            f"y_true must hold both classes where the bias is fitted; got a mean of {base_rate:g}. "
-            "Use more rows, or split=InSample() if all rows do."
+            "y_true must hold both classes where the bias is fitted",
+            f"a mean of {base_rate:g}",
+            "Use more rows, or split=InSample() if all rows do.",
         )
 
 
@@ -184,9 +185,9 @@ def solve_softmax_shift(
     if (share == 0.0).any():
         missing = int(np.flatnonzero(share == 0.0)[0])
         raise UndefinedMetricError(
-            "y_true must hold every class where the bias is fitted; "
-            f"got no row of class {missing}. "
-            "Use more rows, or split=InSample() if all rows do."
+            "y_true must hold every class where the bias is fitted",
+            f"no row of class {missing}",
+            "Use more rows, or split=InSample() if all rows do.",
         )
     weight = weight / weight.sum()
     problem = _ClassShares(log_proba, share, weight)
@@ -270,7 +271,10 @@ def _require_equal_shares(problem: _ClassShares, bias: FloatArray) -> None:
         worst = int(np.abs(ratio).argmax())
         share = problem.share[worst]
         raise UndefinedMetricError(
-            "the bias of each class must make predicted and observed shares equal; got "
-            f"{share * np.exp(ratio[worst]):.6g} for {share:.6g} of class {worst}, because the "
-            "logits are too far apart. Scale the logits down, or merge rare classes."
+            "the bias of each class must make predicted and observed shares equal",
+            (
+                f"{share * np.exp(ratio[worst]):.6g} for {share:.6g} of class {worst}, because "
+                "the logits are too far apart"
+            ),
+            "Scale the logits down, or merge rare classes.",
         )

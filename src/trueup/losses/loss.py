@@ -223,8 +223,9 @@ class PoissonDeviance(Loss):
         observed = np.average(y_true, weights=weight)
         if observed == 0.0:
             raise UndefinedMetricError(
-                "y_true must hold a positive count where the bias is fitted; got zeros only. "
-                "Use more rows, or split=InSample() if all rows do."
+                "y_true must hold a positive count where the bias is fitted",
+                "zeros only",
+                "Use more rows, or split=InSample() if all rows do.",
             )
         return np.asarray(np.log(observed / np.average(np.exp(margin), weights=weight)))
 

@@ -46,7 +46,7 @@ def get_loss(loss: str | Loss) -> Loss:
         return loss
     if not isinstance(loss, str) or loss not in LOSSES:
         raise InvalidInputError(
-            f"loss must be one of {sorted(LOSSES)} or a Loss; got {loss!r}. Check the spelling."
+            f"loss must be one of {sorted(LOSSES)} or a Loss", repr(loss), "Check the spelling."
         )
     return LOSSES[loss]
 

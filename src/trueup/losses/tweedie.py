@@ -26,8 +26,9 @@ class _LogLinked(Loss):
         expected = np.average(np.exp((2.0 - self.power) * margin), weights=weight)
         if observed == 0.0:
             raise UndefinedMetricError(
-                "y_true must hold a positive target where the bias is fitted; got zeros only. "
-                "Use more rows, or split=InSample() if all rows do."
+                "y_true must hold a positive target where the bias is fitted",
+                "zeros only",
+                "Use more rows, or split=InSample() if all rows do.",
             )
         return np.asarray(np.log(observed / expected))
 
@@ -82,8 +83,9 @@ class TweedieDeviance(_LogLinked):
     def __init__(self, power: float = 1.5) -> None:
         if not (isinstance(power, Real) and 1.0 < power < 2.0):
             raise InvalidInputError(
-                f"power must be in (1, 2); got {power!r}. Use poisson_deviance for 1 and "
-                "gamma_deviance for 2."
+                "power must be in (1, 2)",
+                repr(power),
+                "Use poisson_deviance for 1 and gamma_deviance for 2.",
             )
         self.power = float(power)
         if self.power != 1.5:

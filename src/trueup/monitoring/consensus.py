@@ -90,8 +90,9 @@ class ConsensusEstimator:
     ) -> None:
         if reference not in get_args(ReferenceKind):
             raise InvalidInputError(
-                f"reference must be 'held-out' or 'train'; got {reference!r}. "
-                "Say whether the model has seen the rows."
+                "reference must be 'held-out' or 'train'",
+                repr(reference),
+                "Say whether the model has seen the rows.",
             )
         self.model = model
         self.reference = reference
@@ -129,8 +130,9 @@ class ConsensusEstimator:
         y_true = finite_vector("y_true", y_true, len(x))
         if len(x) < MIN_ROWS:
             raise InvalidInputError(
-                f"reference must have at least {MIN_ROWS} rows; got {len(x)}. "
-                "Give more labelled rows."
+                f"reference must have at least {MIN_ROWS} rows",
+                f"{len(x)}",
+                "Give more labelled rows.",
             )
         self._binary = is_binary(y_true)
         self._support = SupportCheck().fit(x, self.random_state)
@@ -246,7 +248,7 @@ class ConsensusEstimator:
 
     def _fitted(self) -> ConsensusPanel | TrainingPanel:
         if self._panel is None:
-            raise NotFittedError("consensus must be fitted; got no fit. Call fit first.")
+            raise NotFittedError("consensus must be fitted", "no fit", "Call fit first.")
         return self._panel
 
     def _out_of_sample(self, X: Any, y_pred: FloatArray, y_true: FloatArray) -> FloatArray | None:

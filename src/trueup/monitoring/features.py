@@ -78,7 +78,7 @@ class FeatureEncoder:
             If a column is missing or has changed its kind, or a number is infinite.
         """
         if not self._columns:
-            raise NotFittedError("encoder must be fitted; got no fit. Call fit first.")
+            raise NotFittedError("encoder must be fitted", "no fit", "Call fit first.")
         encoded = self._raw(_named_columns(X), first_row)
         with np.errstate(over="ignore"):  # what has become infinite is cut like all that is far
             encoded -= self._mean  # in place: a large table is held once
@@ -126,8 +126,9 @@ class FeatureEncoder:
         missing = [column.name for column in self._columns if column.name not in named]
         if missing or len(named) != len(self._columns):
             raise InvalidInputError(
-                f"X must have the {len(self._columns)} columns of the reference; got {len(named)}, "
-                f"without {missing}. Pass the same features as in fit."
+                f"X must have the {len(self._columns)} columns of the reference",
+                f"{len(named)}, without {missing}",
+                "Pass the same features as in fit.",
             )
         encoded = [
             _encode(column, _column_values(named[column.name]), first_row)
@@ -175,8 +176,9 @@ def as_table(X: Any) -> Any:
     array = np.asarray(X)
     if array.ndim != 2 or 0 in array.shape:
         raise InvalidInputError(
-            f"X must be two-dimensional and not empty; got shape {array.shape}. "
-            "Give rows by features."
+            "X must be two-dimensional and not empty",
+            f"shape {array.shape}",
+            "Give rows by features.",
         )
     return array
 
@@ -265,14 +267,16 @@ def _numbers(
         numbers = np.where(missing, np.nan, values).astype(np.float64)
     except (OverflowError, TypeError, ValueError):
         raise InvalidInputError(
-            f"X must hold numbers in column {name!r} as the reference does; got {values.dtype}. "
-            "Pass the column as it was in fit."
+            f"X must hold numbers in column {name!r} as the reference does",
+            str(values.dtype),
+            "Pass the column as it was in fit.",
         ) from None
     if np.isinf(numbers).any():
         index = int(np.flatnonzero(np.isinf(numbers))[0])
         raise InvalidInputError(
-            f"X must be finite or missing in column {name!r}; got {numbers[index]} "
-            f"at index {first_row + index}. Replace infinite values."
+            f"X must be finite or missing in column {name!r}",
+            f"{numbers[index]} at index {first_row + index}",
+            "Replace infinite values.",
         )
     return numbers
 
@@ -283,8 +287,9 @@ def _require_range(name: str, numbers: FloatArray) -> None:
     if wrong.any():
         index = int(np.flatnonzero(wrong)[0])
         raise InvalidInputError(
-            f"X must lie between {-LARGEST:g} and {LARGEST:g} in column {name!r} of the reference; "
-            f"got {numbers[index]} at index {index}. Repair the value, or leave it missing."
+            f"X must lie between {-LARGEST:g} and {LARGEST:g} in column {name!r} of the reference",
+            f"{numbers[index]} at index {index}",
+            "Repair the value, or leave it missing.",
         )
 
 
@@ -295,8 +300,9 @@ def _levels(values: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[np.str_
 def _calendar(column: Column, values: NDArray[Any], missing: NDArray[np.bool_]) -> FloatArray:
     if values.dtype.kind != "M":
         raise InvalidInputError(
-            f"X must hold dates in column {column.name!r} as the reference does; "
-            f"got {values.dtype}. Convert it to datetime64."
+            f"X must hold dates in column {column.name!r} as the reference does",
+            str(values.dtype),
+            "Convert it to datetime64.",
         )
     seconds = np.where(missing, np.datetime64(0, "s"), values).astype("datetime64[s]").astype(float)
     turns = 2.0 * np.pi * seconds[:, None] / np.array(_CYCLES)

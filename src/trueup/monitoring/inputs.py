@@ -33,23 +33,26 @@ def finite_vector(name: str, values: Any, n: int | None = None) -> FloatArray:
         vector = np.asarray(values, dtype=np.float64)
     except (OverflowError, TypeError, ValueError):
         raise InvalidInputError(
-            f"{name} must be numbers; got {type(values).__name__} of other values. "
-            "Convert it to floats."
+            f"{name} must be numbers",
+            f"{type(values).__name__} of other values",
+            "Convert it to floats.",
         ) from None
     if vector.ndim == 2 and vector.shape[1] == 1:
         vector = vector[:, 0]
     if vector.ndim != 1 or (n is not None and len(vector) != n):
         expected = f"({n},)" if n is not None else "(n,)"
         raise InvalidInputError(
-            f"{name} must have shape {expected}; got {np.shape(values)}. "
-            "Give one value for each row."
+            f"{name} must have shape {expected}",
+            f"{np.shape(values)}",
+            "Give one value for each row.",
         )
     wrong = ~(np.abs(vector) <= LARGEST)
     if wrong.any():
         index = int(np.flatnonzero(wrong)[0])
         raise InvalidInputError(
-            f"{name} must be finite, and between {-LARGEST:g} and {LARGEST:g}; "
-            f"got {vector[index]} at index {index}. Remove or repair the row."
+            f"{name} must be finite, and between {-LARGEST:g} and {LARGEST:g}",
+            f"{vector[index]} at index {index}",
+            "Remove or repair the row.",
         )
     return vector
 

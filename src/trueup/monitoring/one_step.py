@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from trueup.arguments import check_one_of
 from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError, NotFittedError
 from trueup.monitoring.batch import Batch
@@ -101,27 +102,25 @@ class OneStepCheckModel:
     ) -> None:
         if objective not in OBJECTIVES:
             raise InvalidInputError(
-                f"objective must be one of {sorted(OBJECTIVES)}; got {objective!r}. "
-                "Check the spelling."
+                f"objective must be one of {sorted(OBJECTIVES)}",
+                repr(objective),
+                "Check the spelling.",
             )
-        if head not in ("plain", "offset"):
-            raise InvalidInputError(
-                f"head must be 'plain' or 'offset'; got {head!r}. Check the spelling."
-            )
+        check_one_of("head", head, ("plain", "offset"), "Check the spelling.")
         for name, value in (("hidden", hidden), ("epochs", epochs), ("batch_size", batch_size)):
             if value is not None and value < 1:
-                raise InvalidInputError(f"{name} must be at least 1; got {value}. Raise it.")
+                raise InvalidInputError(f"{name} must be at least 1", str(value), "Raise it.")
         if not learning_rate > 0.0:
             raise InvalidInputError(
-                f"learning_rate must be positive; got {learning_rate}. The default is 0.01."
+                "learning_rate must be positive", str(learning_rate), "The default is 0.01."
             )
         if not weight_decay >= 0.0:
             raise InvalidInputError(
-                f"weight_decay must not be negative; got {weight_decay}. The default is 0.001."
+                "weight_decay must not be negative", str(weight_decay), "The default is 0.001."
             )
         if not 0.0 <= validation_fraction < 1.0:
             raise InvalidInputError(
-                f"validation_fraction must be in [0, 1); got {validation_fraction}. Use 0.1."
+                "validation_fraction must be in [0, 1)", str(validation_fraction), "Use 0.1."
             )
         self.objective = objective
         self.head = head
@@ -189,7 +188,7 @@ class OneStepCheckModel:
     def squared_errors(self, x: FloatArray, y_pred: FloatArray) -> FloatArray:
         """Return the estimated squared error of each encoded row, shape (n,)."""
         if self._network is None:
-            raise NotFittedError("check model must be fitted; got no fit. Call fit first.")
+            raise NotFittedError("check model must be fitted", "no fit", "Call fit first.")
         scaled = np.clip(self._scaled(y_pred), -FAR, FAR)
         rows = self._network.squared_errors(x[None], scaled[None])[0]
         return np.asarray(rows * self._spread**2)
@@ -216,7 +215,7 @@ class OneStepCheckModel:
             If ``fit`` was not called.
         """
         if self._support is None:
-            raise NotFittedError("check model must be fitted; got no fit. Call fit first.")
+            raise NotFittedError("check model must be fitted", "no fit", "Call fit first.")
         batch = Batch(self._encoder, X, y_pred)
         rows = batch.rows({"errors": self.squared_errors})["errors"]
         mse = float(rows.mean())
@@ -272,7 +271,7 @@ class OneStepCheckModel:
 
     def _all_arrays(self) -> Arrays:
         if self._support is None:
-            raise NotFittedError("check model must be fitted; got no fit. Call fit first.")
+            raise NotFittedError("check model must be fitted", "no fit", "Call fit first.")
         arrays = self.to_arrays() | nest("encoder", self._encoder.to_arrays())
         return arrays | nest("support", self._support.to_arrays())
 
@@ -280,13 +279,13 @@ class OneStepCheckModel:
     def width(self) -> int:
         """Number of encoded features that the fitted network takes."""
         if self._network is None:
-            raise NotFittedError("check model must be fitted; got no fit. Call fit first.")
+            raise NotFittedError("check model must be fitted", "no fit", "Call fit first.")
         return self._network.network.width - (self.head == "offset")
 
     def to_arrays(self) -> Arrays:
         """Return settings, scale and weights of the network."""
         if self._network is None:
-            raise NotFittedError("check model must be fitted; got no fit. Call fit first.")
+            raise NotFittedError("check model must be fitted", "no fit", "Call fit first.")
         settings = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         scale = np.array([self._center, self._spread])
         arrays = nest("network", self._network.network.to_arrays())

@@ -92,7 +92,7 @@ def ids_of_column(column: pa.Array, source: object = "row_id") -> tuple[UInt64Ar
         ), True
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         raise InvalidInputError(
-            f"{source} must be integers or strings; got {column.type}. Convert the ids to strings."
+            f"{source} must be integers or strings", str(column.type), "Convert the ids to strings."
         )
     integers = _decimal_integers(column)
     if integers is not None:
@@ -151,7 +151,9 @@ def levels_of_column(batch: pa.RecordBatch, name: str, *, is_cells: bool = False
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     except pa.ArrowException:
         raise InvalidInputError(
-            f"{name} must be text, whole numbers or dates; got {column.type}. Convert the column."
+            f"{name} must be text, whole numbers or dates",
+            str(column.type),
+            "Convert the column.",
         ) from None
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     levels = encoded.dictionary.to_pylist()
@@ -168,8 +170,9 @@ def _levels_of_cells(codes: NDArray[Any], texts: list[str], name: str) -> Catego
     fractional = next((text for text, whole in wholes.items() if whole is None), None)
     if fractional is not None:
         raise InvalidInputError(
-            f"{name} must be whole numbers or categories in a summary; got {fractional}. "
-            "Cut it into bins first."
+            f"{name} must be whole numbers or categories in a summary",
+            str(fractional),
+            "Cut it into bins first.",
         )
     return _categories(codes, [wholes.get(text) for text in texts])
 

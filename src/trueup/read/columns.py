@@ -32,7 +32,9 @@ def column(values: Any, name: str, *, may_miss: bool = False) -> NDArray[Any]:
         array = array[:, 0]
     if array.ndim != 1:
         raise InvalidInputError(
-            f"{name} must be one-dimensional; got shape {array.shape}. Pass one value for each row."
+            f"{name} must be one-dimensional",
+            f"shape {array.shape}",
+            "Pass one value for each row.",
         )
     return array
 
@@ -46,13 +48,13 @@ def as_array(values: Any, name: str, *, may_miss: bool = False) -> NDArray[Any]:
         values = values.float() if str(values.dtype) == "torch.bfloat16" else values
     if np.ma.is_masked(values):
         raise InvalidInputError(
-            f"{name} must not hold masked values; got some. Drop or fill the rows."
+            f"{name} must not hold masked values", "some", "Drop or fill the rows."
         )
     try:
         array = _of_list(values) if isinstance(values, list | tuple) else np.asarray(values)
     except ValueError as error:
         raise InvalidInputError(
-            f"{name} must have rows of equal length; got a ragged list ({error}). Pass an array."
+            f"{name} must have rows of equal length", f"a ragged list ({error})", "Pass an array."
         ) from None
     if not may_miss and array.ndim:
         refuse_missing(values, array, name)
@@ -76,7 +78,7 @@ def floats(
     array = plain_numbers(array)
     if array.dtype.kind not in "fiub":
         raise InvalidInputError(
-            f"{name} must be numbers; got dtype {array.dtype}. Convert the column to floats."
+            f"{name} must be numbers", f"dtype {array.dtype}", "Convert the column to floats."
         )
     values = array.astype(np.float64, copy=False)
     if array.dtype.kind not in "iub" and not _all_finite(values):
@@ -125,15 +127,16 @@ def read_weight(sample_weight: Any, n: int, *, may_be_zero: bool = False) -> Flo
     weight = np.ascontiguousarray(values)  # products with strided weights round otherwise
     if len(weight) != n:
         raise InvalidInputError(
-            f"sample_weight must have shape ({n},); got {weight.shape}. "
-            "Pass one weight for each row."
+            f"sample_weight must have shape ({n},)",
+            str(weight.shape),
+            "Pass one weight for each row.",
         )
     refuse_rows(
         weight < 0.0, weight, "sample_weight must not be negative", "Drop or fix the weights."
     )
     if not may_be_zero and not weight.any():
         raise InvalidInputError(
-            "sample_weight must hold a positive weight; got zeros only. Drop the argument."
+            "sample_weight must hold a positive weight", "zeros only", "Drop the argument."
         )
     return weight
 
@@ -142,6 +145,7 @@ def check_threads(threads: Any) -> None:
     """Refuse what is no number of threads."""
     if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
         raise InvalidInputError(
-            f"threads must be an integer of at least 1; got {threads!r}. "
-            "Pass the number of free cores."
+            "threads must be an integer of at least 1",
+            repr(threads),
+            "Pass the number of free cores.",
         )

@@ -47,12 +47,13 @@ class Dialect:
             value = getattr(self, name)
             if value is not None and (len(value) != 1 or not value.isascii() or value in '"\r\n'):
                 raise InvalidInputError(
-                    f"{name} must be one character of ASCII, no quote or line end; got {value!r}. "
-                    "Leave it out to recognise it."
+                    f"{name} must be one character of ASCII, no quote or line end",
+                    repr(value),
+                    "Leave it out to recognise it.",
                 )
         if self.sep is not None and self.sep == self.decimal:
             raise InvalidInputError(
-                f"decimal must differ from sep; got {self.decimal!r} for both. Correct one."
+                "decimal must differ from sep", f"{self.decimal!r} for both", "Correct one."
             )
 
 
@@ -129,8 +130,9 @@ class CsvFile:
         if _DECIMAL_COMMA(value):
             fix = "Pass decimal ',' (--decimal) if its comma is the decimal point."
         return InvalidInputError(
-            f"column {self.names[int(found[1])]!r} of {self.path} must be numbers; "
-            f"got {shown(value)}. {fix}"
+            f"column {self.names[int(found[1])]!r} of {self.path} must be numbers",
+            f"{shown(value)}",
+            fix,
         )
 
 
@@ -139,7 +141,7 @@ def unreadable(file: Path, reason: str) -> InvalidInputError:
     line = reason.strip().partition("\n")[0].rstrip(".")[:_REASON]
     line = "".join(letter if letter.isprintable() else "?" for letter in line)
     return InvalidInputError(
-        f"{file} must be a readable file; got {line}. Check that it is complete."
+        f"{file} must be a readable file", str(line), "Check that it is complete."
     )
 
 
@@ -179,8 +181,9 @@ def _sample(path: Path) -> str:
         text = data.decode("utf-8-sig", errors="strict" if len(data) < _SAMPLE_BYTES else "ignore")
     except UnicodeDecodeError as error:
         raise InvalidInputError(
-            f"{path} must be text in UTF-8; got byte 0x{error.object[error.start]:02x} at byte "
-            f"{error.start}. Save it as UTF-8."
+            f"{path} must be text in UTF-8",
+            f"byte 0x{error.object[error.start]:02x} at byte {error.start}",
+            "Save it as UTF-8.",
         ) from None
     except (OSError, pa.ArrowException) as error:
         raise unreadable(path, str(error)) from error

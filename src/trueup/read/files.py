@@ -72,18 +72,19 @@ def resolve(paths: Paths) -> list[Path]:
         files = [Path(match) for match in matches if Path(match).is_file()]
         if not files:
             raise InvalidInputError(
-                f"paths must name files; got {path!r}, which matches none. Check the path."
+                "paths must name files", f"{path!r}, which matches none", "Check the path."
             )
         found |= dict.fromkeys(files)
     for file in found:
         if not _is_utf8(str(file)):
             raise InvalidInputError(
-                f"paths must be text in UTF-8; got {str(file)!r}. Rename the file."
+                "paths must be text in UTF-8", repr(str(file)), "Rename the file."
             )
         if not file.name.endswith(PARQUET + CSV):
             raise InvalidInputError(
-                f"paths must end in one of {', '.join(PARQUET + CSV)}; got {file.name!r}. "
-                "Convert the file to parquet."
+                f"paths must end in one of {', '.join(PARQUET + CSV)}",
+                repr(file.name),
+                "Convert the file to parquet.",
             )
     return list(found)
 
@@ -97,8 +98,9 @@ def require_rows(n_rows: int, files: Sequence[Path]) -> None:
     if n_rows == 0:
         others = f" and {len(files) - 1} more" if len(files) > 1 else ""
         raise UnscorableInputError(
-            f"files must hold at least one row; got none in {files[0]}{others}. "
-            "Check what wrote them."
+            "files must hold at least one row",
+            f"none in {files[0]}{others}",
+            "Check what wrote them.",
         )
 
 
@@ -203,9 +205,10 @@ def _allowed_bytes(file: Path) -> int:
 
 def _too_large(file: Path, found: str, allowed: int) -> InvalidInputError:
     return InvalidInputError(
-        f"files must fit in memory; got {file.name}, {found} bytes, more than {allowed:,}. "
+        "files must fit in memory",
+        f"{file.name}, {found} bytes, more than {allowed:,}",
         f"Set {LIMIT_VARIABLE} to a larger number of bytes if the machine has several times that, "
-        "or split the file."
+        "or split the file.",
     )
 
 

@@ -29,8 +29,9 @@ def names_of(frame: Any) -> list[Any] | None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InvalidInputError(
-            f"column {twice[0]!r} must be in the data frame once; got it "
-            f"{names.count(twice[0])} times. Rename one of them."
+            f"column {twice[0]!r} must be in the data frame once",
+            f"it {names.count(twice[0])} times",
+            "Rename one of them.",
         )
     return names
 
@@ -73,8 +74,9 @@ def class_columns(values: Any, name: str, labels: Sequence[Any] | None, y_true: 
     if labels is None:
         return values
     raise InvalidInputError(
-        f"{name} must have a column for each class of labels, {classes}; got {names}. "
-        "Rename the columns, or pass .to_numpy() if they are in the order of labels."
+        f"{name} must have a column for each class of labels, {classes}",
+        str(names),
+        "Rename the columns, or pass .to_numpy() if they are in the order of labels.",
     )
 
 

@@ -29,8 +29,9 @@ class IdTypes:
     def __init__(self, expected: str | None = None) -> None:
         if expected is not None and expected not in ID_TYPES:
             raise InvalidInputError(
-                f"id_type must be one of {', '.join(ID_TYPES)}; got {expected!r}. "
-                "Leave it out where all files agree."
+                f"id_type must be one of {', '.join(ID_TYPES)}",
+                repr(expected),
+                "Leave it out where all files agree.",
             )
         self._expected = expected
         self._are_integers: dict[Path, bool] = {}
@@ -46,11 +47,13 @@ class IdTypes:
         texts = [file for file, whether in self._are_integers.items() if not whether]
         if texts and self._expected == "integer":
             raise InvalidInputError(
-                f"row_id must be integers, as id_type says; got text in {texts[0]}. "
-                "Pass text as id_type if it is meant."
+                "row_id must be integers, as id_type says",
+                f"text in {texts[0]}",
+                "Pass text as id_type if it is meant.",
             )
         if integers and texts and self._expected is None:
             raise InvalidInputError(
-                f"files must agree about the type of row_id; got integers in {integers[0]} and "
-                f"text in {texts[0]}. Pass text as id_type if it is meant."
+                "files must agree about the type of row_id",
+                f"integers in {integers[0]} and text in {texts[0]}",
+                "Pass text as id_type if it is meant.",
             )

@@ -47,7 +47,7 @@ def read_ids(row_id: Any, n: int, first_row: int = 0) -> UInt64Array:
     ids = id_column(row_id)
     if ids.shape != (n,):
         raise InvalidInputError(
-            f"row_id must have shape ({n},); got {ids.shape}. Give one id for each row."
+            f"row_id must have shape ({n},)", str(ids.shape), "Give one id for each row."
         )
     if ids.dtype == np.int64:
         return ids.view(np.uint64)
@@ -86,8 +86,9 @@ def ids_of_texts(texts: Sequence[str]) -> UInt64Array:
     except UnicodeEncodeError as error:
         index = texts.index(error.object)
         raise InvalidInputError(
-            f"row_id must be text that UTF-8 can write; got {shown(error.object)} at index "
-            f"{index}. Read the file with its own encoding."
+            "row_id must be text that UTF-8 can write",
+            f"{shown(error.object)} at index {index}",
+            "Read the file with its own encoding.",
         ) from None
 
 
@@ -129,7 +130,7 @@ def id_column(values: Any, name: str = "row_id") -> NDArray[Any]:
     elif ids.size == 0:
         return ids.astype(np.uint64)
     raise InvalidInputError(
-        f"{name} must be integers or strings; got dtype {ids.dtype}. Convert the ids to strings."
+        f"{name} must be integers or strings", f"dtype {ids.dtype}", "Convert the ids to strings."
     )
 
 
@@ -138,8 +139,9 @@ def _integers(ids: NDArray[Any], name: str) -> NDArray[Any]:
         return ids.astype(np.int64 if ids.min() < 0 else np.uint64)
     except OverflowError:
         raise InvalidInputError(
-            f"{name} must be integers of 64 bits, or strings; got {shown(ids.max())}. "
-            "Convert the ids to strings."
+            f"{name} must be integers of 64 bits, or strings",
+            f"{shown(ids.max())}",
+            "Convert the ids to strings.",
         ) from None
 
 

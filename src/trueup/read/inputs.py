@@ -52,13 +52,14 @@ def read_rows(
     n = len(raw_labels)
     if n == 0:
         raise UnscorableInputError(
-            "y_true must hold at least one row; got 0. Pass the validation rows."
+            "y_true must hold at least one row", "0", "Pass the validation rows."
         )
     if len(prediction) != n:
         name = "y_pred" if y_logit is None else "y_logit"
         raise InvalidInputError(
-            f"{name} must have as many rows as y_true ({n}); got {len(prediction)}. "
-            "Pass the prediction of each row."
+            f"{name} must have as many rows as y_true ({n})",
+            f"{len(prediction)}",
+            "Pass the prediction of each row.",
         )
     notices = Notices() if place is None else place.notices
     margin = (
@@ -83,11 +84,13 @@ def require_fields(fields: Any, loss: Loss) -> None:
     """Refuse fields that are no mapping, or that go with a loss without probabilities."""
     if not hasattr(fields, "items"):
         raise InvalidInputError(
-            f"fields must be a mapping of name to column; got {type(fields).__name__}. "
-            "Pass a dict or a data frame."
+            "fields must be a mapping of name to column",
+            f"{type(fields).__name__}",
+            "Pass a dict or a data frame.",
         )
     if list(fields) and loss.task != "binary":
         raise InvalidInputError(
-            f"fields must go with a loss of binary probabilities; got loss {loss.name!r}. "
-            "Drop fields."
+            "fields must go with a loss of binary probabilities",
+            f"loss {loss.name!r}",
+            "Drop fields.",
         )

@@ -24,7 +24,7 @@ def read_labels(
     """Return labels as 0.0 and 1.0, class indices, targets or counts, by the task of the loss."""
     if labels is not None and np.ndim(np.asarray(labels, dtype=object)) != 1:
         raise InvalidInputError(
-            f"labels must be a list of the classes; got {labels!r}. Pass [negative, positive]."
+            "labels must be a list of the classes", repr(labels), "Pass [negative, positive]."
         )
     if loss.task == "binary":
         return _binary_labels(raw, labels)
@@ -32,8 +32,9 @@ def read_labels(
         return _class_indices(raw, labels, n_classes)
     if labels is not None:
         raise InvalidInputError(
-            f"labels must be left out with loss {loss.name!r}; got {list(labels)!r}. "
-            "Drop the argument."
+            f"labels must be left out with loss {loss.name!r}",
+            repr(list(labels)),
+            "Drop the argument.",
         )
     target = floats(raw, "y_true")
     if loss.task == "counts":
@@ -48,15 +49,17 @@ def _binary_labels(raw: NDArray[Any], labels: Sequence[Any] | None) -> FloatArra
     if labels is not None:
         if len(labels) != 2:
             raise InvalidInputError(
-                f"labels must name two classes, the positive one last; got {list(labels)!r}. "
-                "Pass [negative, positive]."
+                "labels must name two classes, the positive one last",
+                repr(list(labels)),
+                "Pass [negative, positive].",
             )
         return _class_indices(raw, labels, 2)
     raw = plain_numbers(raw)
     if raw.dtype.kind not in "fiub":
         raise InvalidInputError(
-            f"y_true must be 0 and 1, or labels must name the classes; got dtype {raw.dtype}. "
-            "Pass labels=[negative, positive]."
+            "y_true must be 0 and 1, or labels must name the classes",
+            f"dtype {raw.dtype}",
+            "Pass labels=[negative, positive].",
         )
     values = raw.astype(np.float64, copy=False)
     valid = (values == 0.0) | (values == 1.0)
@@ -73,16 +76,19 @@ def _class_indices(raw: NDArray[Any], labels: Sequence[Any] | None, n_classes: i
         position = np.searchsorted(names, raw, sorter=order)
     except TypeError:
         raise InvalidInputError(
-            "y_true must hold labels of one type without missing ones; "
-            f"got dtype {raw.dtype}. Drop or fix the rows."
+            "y_true must hold labels of one type without missing ones",
+            f"dtype {raw.dtype}",
+            "Drop or fix the rows.",
         ) from None
     if len(names) != n_classes or len(np.unique(names)) != n_classes:
         source = "distinct values of y_true" if labels is None else "labels"
         raise InvalidInputError(
-            f"{source} must be as many as the columns of predictions ({n_classes}); "
-            f"got {len(names)}. "
-            "Pass labels= with each class once, in the order of the columns; predictions of two "
-            "classes may be one-dimensional."
+            f"{source} must be as many as the columns of predictions ({n_classes})",
+            f"{len(names)}",
+            (
+                "Pass labels= with each class once, in the order of the columns; predictions of "
+                "two classes may be one-dimensional."
+            ),
         )
     index = order[np.clip(position, 0, n_classes - 1)]
     refuse_rows(names[index] != raw, raw, f"y_true must be one of {names.tolist()}", "Fix labels=.")

@@ -37,15 +37,17 @@ Did you mean 'click '?
         count = present.count(name)
         if count > 1:
             raise InvalidInputError(
-                f"column {name!r} must be in {source} once; got it {count} times. "
-                "Rename one of them."
+                f"column {name!r} must be in {source} once",
+                f"it {count} times",
+                "Rename one of them.",
             )
         if count == 0:
             shown = ", ".join(present[:_SHOWN])
             more = "" if len(present) <= _SHOWN else f" and {len(present)} in all"
             raise InvalidInputError(
-                f"column {name!r} must be in {source}; got {shown}{more}. "
-                f"{_suggestion(name, present)}"
+                f"column {name!r} must be in {source}",
+                f"{shown}{more}",
+                f"{_suggestion(name, present)}",
             )
 
 

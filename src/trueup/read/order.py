@@ -63,9 +63,12 @@ def require_one_order(columns: Mapping[str, Any]) -> None:
             continue
         if not (_is_plain(one) or _is_plain(other)):
             raise InvalidInputError(
-                f"{second} must have its rows in the order of {first}; got indexes that hold the "
-                f"same labels in another order. Pass {second}.loc[{first}.index] to pair rows by "
-                "label, or .to_numpy() of both to pair them by position."
+                f"{second} must have its rows in the order of {first}",
+                "indexes that hold the same labels in another order",
+                (
+                    f"Pass {second}.loc[{first}.index] to pair rows by label, or .to_numpy() of "
+                    "both to pair them by position."
+                ),
             )
         warn_user(
             f"{first} and {second} have the same index labels in another order, one of them as "

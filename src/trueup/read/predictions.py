@@ -25,15 +25,17 @@ def read_prediction(y_pred: Any, y_logit: Any) -> NDArray[Any]:
     if (y_pred is None) == (y_logit is None):
         got = "neither" if y_pred is None else "both"
         raise InvalidInputError(
-            f"y_pred must be given, or y_logit in its place; got {got}. "
-            "Pass exactly one of the two."
+            "y_pred must be given, or y_logit in its place",
+            str(got),
+            "Pass exactly one of the two.",
         )
     name, values = ("y_pred", y_pred) if y_logit is None else ("y_logit", y_logit)
     array = as_array(values, name)
     if array.ndim not in (1, 2):
         raise InvalidInputError(
-            f"{name} must have one or two dimensions; got shape {array.shape}. "
-            "Pass one row of predictions for each row."
+            f"{name} must have one or two dimensions",
+            f"shape {array.shape}",
+            "Pass one row of predictions for each row.",
         )
     return array
 
@@ -114,7 +116,7 @@ def check_logit(array: NDArray[Any], loss: Loss) -> FloatArray:
     if loss.task == "binary":
         return column(logit, "y_logit")
     raise InvalidInputError(
-        f"y_logit must go with a loss of probabilities; got loss {loss.name!r}. Pass y_pred."
+        "y_logit must go with a loss of probabilities", f"loss {loss.name!r}", "Pass y_pred."
     )
 
 

@@ -112,8 +112,9 @@ def _table(
     except pa.ArrowException as error:
         line = str(error).strip().partition("\n")[0].rstrip(".")
         raise InvalidInputError(
-            f"files must agree about the types of their columns; got {line}. "
-            "Convert them to one type."
+            "files must agree about the types of their columns",
+            str(line),
+            "Convert them to one type.",
         ) from error
 
 

@@ -51,8 +51,9 @@ def read_times(times: Any, n: int | None = None, *, time_format: str | None = No
         array = _datetimes(array.tolist(), time_format)
     elif time_format is not None:
         raise InvalidInputError(
-            f"times must be text to be read by {time_format!r}; got dtype {array.dtype}. "
-            "Drop the format."
+            f"times must be text to be read by {time_format!r}",
+            f"dtype {array.dtype}",
+            "Drop the format.",
         )
     return _checked(array, n)
 
@@ -63,7 +64,7 @@ def _array_of_times(times: Any) -> NDArray[Any]:
         array = array[:, 0]
     if array.ndim != 1:
         raise InvalidInputError(
-            f"times must be one-dimensional; got shape {array.shape}. Pass one value for each row."
+            "times must be one-dimensional", f"shape {array.shape}", "Pass one value for each row."
         )
     refuse_missing(times, array, "times")
     return array
@@ -81,17 +82,17 @@ def _in_utc(times: Any) -> Any:
 def _checked(array: NDArray[Any], n: int | None) -> NDArray[Any]:
     if array.dtype.kind not in "fiuM":
         raise InvalidInputError(
-            f"times must be numbers or datetimes; got dtype {array.dtype}. Convert the column."
+            "times must be numbers or datetimes", f"dtype {array.dtype}", "Convert the column."
         )
     if n is not None and len(array) != n:
         raise InvalidInputError(
-            f"times must have shape ({n},); got {array.shape}. Pass one time for each row."
+            f"times must have shape ({n},)", str(array.shape), "Pass one time for each row."
         )
     missing = np.isnat(array) if array.dtype.kind == "M" else ~np.isfinite(array)
     if missing.any():
         index = int(np.flatnonzero(missing)[0])
         raise InvalidInputError(
-            f"times must not be missing; got {array[index]} at index {index}. Drop or fix the row."
+            "times must not be missing", f"{array[index]} at index {index}", "Drop or fix the row."
         )
     return array
 
@@ -112,8 +113,9 @@ def _datetimes(values: list[Any], time_format: str | None) -> NDArray[Any]:
     if any(has_zone) and not all(has_zone):
         index = has_zone.index(not has_zone[0])
         raise InvalidInputError(
-            f"times must all have a zone, or none; got {shown(str(values[0]))} and "
-            f"{shown(str(values[index]))} at index {index}. Give each the same kind."
+            "times must all have a zone, or none",
+            f"{shown(str(values[0]))} and {shown(str(values[index]))} at index {index}",
+            "Give each the same kind.",
         )
     if has_zone and has_zone[0]:
         values = [value.astimezone(UTC).replace(tzinfo=None) for value in values]
@@ -160,5 +162,5 @@ def _refuse_unread(
         else "Correct the format or the row."
     )
     raise InvalidInputError(
-        f"times must be {rule}; got {shown(wrong)} at index {values.index(wrong)}. {fix}"
+        f"times must be {rule}", f"{shown(wrong)} at index {values.index(wrong)}", fix
     )

@@ -56,8 +56,9 @@ def check_aggregate(aggregate: Aggregate) -> None:
     """
     if not (callable(aggregate) or aggregate in (*_AGGREGATES, "pool")):
         raise InvalidInputError(
-            f'aggregate must be "mean", "median", "pool" or a function; got {aggregate!r}. '
-            "Check the spelling."
+            'aggregate must be "mean", "median", "pool" or a function',
+            repr(aggregate),
+            "Check the spelling.",
         )
 
 

@@ -46,7 +46,7 @@ class Bootstrap:
     def __post_init__(self) -> None:
         if not isinstance(self.n_splits, (int, np.integer)) or self.n_splits < 1:
             raise InvalidInputError(
-                f"n_splits must be a positive integer; got {self.n_splits!r}. 30 is usual."
+                "n_splits must be a positive integer", repr(self.n_splits), "30 is usual."
             )
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:  # noqa: ARG002
@@ -68,7 +68,7 @@ class Bootstrap:
         """
         n = _num_samples(X)
         if n < 2:
-            raise InvalidInputError(f"X must hold at least 2 rows; got {n}. Pass more rows.")
+            raise InvalidInputError("X must hold at least 2 rows", str(n), "Pass more rows.")
         random = check_random_state(self.random_state)
         for _ in range(self.n_splits):
             test = np.empty(0, dtype=np.intp)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,7 @@ def generalization_error(
     groups: Any = None,
     split: Split = _DEFAULT_SPLIT,
     confidence_level: float = 0.95,
+    on_test_set: Callable[[int], object] | None = None,
 ) -> GEEstimate:
     """Estimate the error of an inducer on training sets of one size.
 
@@ -69,6 +71,8 @@ def generalization_error(
         Which rows of a test set fit the bias and which are scored.
     confidence_level : float, default 0.95
         Of the interval.
+    on_test_set : callable, optional
+        Called with 1 after each test set, for a progress bar.
 
     Returns
     -------
@@ -127,7 +131,7 @@ def generalization_error(
         confidence_level=confidence_level,
         classifier=is_classifying(inducer),
     )
-    return resample(induce, data, plan, n_jobs=n_jobs)
+    return resample(induce, data, plan, n_jobs=n_jobs, on_test_set=on_test_set)
 
 
 @dataclass(frozen=True)
@@ -153,8 +157,9 @@ def read_data(X: Any, y: Any, groups: Any = None) -> Data:
         X, y, groups = indexable(X, y, groups)
     except ValueError as error:
         raise InvalidInputError(
-            f"X, y and groups must have one entry for each row; got other lengths ({error}). "
-            "Pass the same rows."
+            "X, y and groups must have one entry for each row",
+            f"other lengths ({error})",
+            "Pass the same rows.",
         ) from None
     return Data(X, y, labels, groups)
 
@@ -173,7 +178,7 @@ def make_plan(
     check_aggregate(aggregate)
     if bias_split is not None and not isinstance(bias_split, Split):
         raise InvalidInputError(
-            f"split must be a Split; got {bias_split!r}. Pass CrossFit(), HoldOut() or InSample()."
+            "split must be a Split", repr(bias_split), "Pass CrossFit(), HoldOut() or InSample()."
         )
     measure = read_measure(loss, data.labels)
     classifier = classifier or measure.classes is not None
@@ -183,10 +188,22 @@ def make_plan(
     )
 
 
-def resample(induce: Induce, data: Data, plan: Plan, *, n_jobs: int | None) -> GEEstimate:
+def resample(
+    induce: Induce,
+    data: Data,
+    plan: Plan,
+    *,
+    n_jobs: int | None,
+    on_test_set: Callable[[int], object] | None = None,
+) -> GEEstimate:
     """Carry out a plan."""
-    predicted = Parallel(n_jobs=n_jobs)(
+    how = "list" if on_test_set is None else "generator"  # which not every backend knows
+    predicted = []
+    for one in Parallel(n_jobs=n_jobs, return_as=how)(
         delayed(predict_split)(induce, data.X, data.y, pair, plan.measure)
         for pair in plan.splits.pairs
-    )
+    ):
+        predicted.append(one)
+        if on_test_set is not None:
+            on_test_set(1)
     return aggregated(predicted, data.labels, plan)

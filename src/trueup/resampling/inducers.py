@@ -43,8 +43,9 @@ def check_inducer(inducer: Any) -> None:
     """
     if isinstance(inducer, type) or not (hasattr(inducer, "fit") or callable(inducer)):
         raise InvalidInputError(
-            f"inducer must be an estimator with fit, or a function; got {inducer!r}. "
-            "A function takes (X_train, y_train) and returns a function of X."
+            "inducer must be an estimator with fit, or a function",
+            repr(inducer),
+            "A function takes (X_train, y_train) and returns a function of X.",
         )
 
 
@@ -68,8 +69,9 @@ def predict_split(
     y_pred = _respond(model, _safe_indexing(X, unseen), measure)
     if y_pred.shape[:1] != unseen.shape:
         raise InvalidInputError(
-            f"predictions must be one for each test row ({len(unseen)}); got shape {y_pred.shape}. "
-            "Check what the inducer returns."
+            f"predictions must be one for each test row ({len(unseen)})",
+            f"shape {y_pred.shape}",
+            "Check what the inducer returns.",
         )
     return Predicted(seen, unseen, y_pred, dict(getattr(model, "best_params_", {})))
 
@@ -83,15 +85,17 @@ def _respond(model: Any, X: Any, measure: Measure) -> Array:
     if not hasattr(model, "predict"):
         if not callable(model):
             raise InvalidInputError(
-                f"a training function must return a model or a function of X; got {model!r}. "
-                "Return the function that predicts."
+                "a training function must return a model or a function of X",
+                repr(model),
+                "Return the function that predicts.",
             )
         return as_array(model(X), "y_pred")
     response = _best_score(model) if measure.response == "score" else measure.response
     if not hasattr(model, response):
         raise InvalidInputError(
-            f"inducer must have {response} for {measure.name}; got {type(model).__name__}. "
-            "Use an estimator of probabilities, or another loss."
+            f"inducer must have {response} for {measure.name}",
+            f"{type(model).__name__}",
+            "Use an estimator of probabilities, or another loss.",
         )
     values = np.asarray(getattr(model, response)(X))
     if response == "predict_proba" and measure.classes is not None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import t
 
-from trueup.arguments import is_fraction
+from trueup.arguments import check_fraction
 from trueup.errors import InvalidInputError
 
 
@@ -60,18 +60,16 @@ def corrected_t_interval(
     values = np.asarray(fold_values, dtype=np.float64)
     if values.ndim != 1 or len(values) < 2:
         raise InvalidInputError(
-            f"fold_values must be at least two numbers; got shape {values.shape}. "
-            "Use more test sets."
+            "fold_values must be at least two numbers",
+            f"shape {values.shape}",
+            "Use more test sets.",
         )
     for name, size in (("n_train", n_train), ("n_test", n_test)):
         if not size > 0:
             raise InvalidInputError(
-                f"{name} must be positive; got {size!r}. Pass a number of rows."
+                f"{name} must be positive", repr(size), "Pass a number of rows."
             )
-    if not is_fraction(confidence_level):
-        raise InvalidInputError(
-            f"confidence_level must be in (0, 1); got {confidence_level!r}. 0.95 is usual."
-        )
+    check_fraction("confidence_level", confidence_level, "0.95 is usual.")
     n = len(values)
     error = np.sqrt((1.0 / n + n_test / n_train) * values.var(ddof=1))
     margin = t.ppf(0.5 + confidence_level / 2.0, n - 1) * error

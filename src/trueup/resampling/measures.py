@@ -81,7 +81,7 @@ class SetMeasure(Measure):
     ) -> tuple[float, None]:
         value = float(self.function(y, y_pred))
         if not np.isfinite(value):
-            raise UndefinedMetricError(f"{self.name} must be finite; got {value}. {_FIX_SET}")
+            raise UndefinedMetricError(f"{self.name} must be finite", str(value), str(_FIX_SET))
         return value, None
 
 
@@ -98,7 +98,7 @@ class RankMeasure(SetMeasure):
         positive = y == self._positive
         if positive.all() or not positive.any():
             raise UndefinedMetricError(
-                f"y must hold both classes for {self.name}; got one in {len(y)} rows. {_FIX_SET}"
+                f"y must hold both classes for {self.name}", f"one in {len(y)} rows", str(_FIX_SET)
             )
         return super().values(positive, y_pred, rows, split)
 
@@ -118,14 +118,15 @@ def read_measure(loss: Any, y: Array) -> Measure:
         classes = _classes(y)
         if len(classes) != 2:
             raise InvalidInputError(
-                f"y must hold two classes for {loss}; got {len(classes)}. "
-                "Pass a function measure(y_true, y_score) for more."
+                f"y must hold two classes for {loss}",
+                f"{len(classes)}",
+                "Pass a function measure(y_true, y_score) for more.",
             )
         return RankMeasure(loss, classes)
     if isinstance(loss, (str, Loss)):
         return _loss_measure(loss, y)
     if not callable(loss):
-        raise InvalidInputError(f"loss must be {_KNOWN}; got {loss!r}. Check the spelling.")
+        raise InvalidInputError(f"loss must be {_KNOWN}", repr(loss), "Check the spelling.")
     name = getattr(loss, "__name__", type(loss).__name__)
     return SetMeasure(name, loss, getattr(loss, "greater_is_better", _direction(name)))
 
@@ -142,7 +143,7 @@ _KNOWN = f"one of {sorted((*LOSSES, *_RANK_MEASURES))}, a Loss or a function"
 
 def _loss_measure(loss: str | Loss, y: Array) -> Measure:
     if isinstance(loss, str) and loss not in LOSSES:
-        raise InvalidInputError(f"loss must be {_KNOWN}; got {loss!r}. Check the spelling.")
+        raise InvalidInputError(f"loss must be {_KNOWN}", repr(loss), "Check the spelling.")
     chosen = get_loss(loss)
     probabilities = chosen.task in ("binary", "multiclass")
     return LossMeasure(chosen, _classes(y) if probabilities else None)
@@ -153,10 +154,10 @@ def _classes(y: Array) -> Array:
         classes = np.unique(y)
     except TypeError:
         raise InvalidInputError(
-            f"y must hold labels of one type; got dtype {y.dtype}. Drop or fix the rows."
+            "y must hold labels of one type", f"dtype {y.dtype}", "Drop or fix the rows."
         ) from None
     if len(classes) < 2:
         raise InvalidInputError(
-            "y must hold at least two classes; got 1 class. Pass rows of each class."
+            "y must hold at least two classes", "1 class", "Pass rows of each class."
         )
     return classes

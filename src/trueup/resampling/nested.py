@@ -132,21 +132,24 @@ def _inner_name(tuner: Any) -> str:
         if name in known:
             return name
     raise InvalidInputError(
-        f"tuner must have a parameter resampling or cv; got {type(tuner).__name__}. "
-        "Pass a function tuner(X, y, inner) that returns the selected inducer."
+        "tuner must have a parameter resampling or cv",
+        f"{type(tuner).__name__}",
+        "Pass a function tuner(X, y, inner) that returns the selected inducer.",
     )
 
 
 def _check(tuner: Any, inner: Any) -> None:
     if isinstance(tuner, type) or not (hasattr(tuner, "fit") or callable(tuner)):
         raise InvalidInputError(
-            f"tuner must be a self-tuning estimator or a function; got {tuner!r}. "
-            "Pass for example GridSearchCV(estimator, grid)."
+            "tuner must be a self-tuning estimator or a function",
+            repr(tuner),
+            "Pass for example GridSearchCV(estimator, grid).",
         )
     if hasattr(tuner, "fit"):
         _inner_name(tuner)
     if not (isinstance(inner, (int, np.integer)) or hasattr(inner, "split")):
         raise InvalidInputError(
-            f"inner must be a splitter or a number of folds; got {inner!r}. "
-            "Index arrays can't fit each outer training set."
+            "inner must be a splitter or a number of folds",
+            repr(inner),
+            "Index arrays can't fit each outer training set.",
         )

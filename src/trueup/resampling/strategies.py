@@ -73,11 +73,17 @@ def read_splits(resampling: Any, X: Any, y: Any, groups: Any, *, classifier: boo
     """
     if isinstance(resampling, str | type) or resampling is None:
         raise InvalidInputError(
-            f"resampling must be a splitter, a number of folds or pairs of index arrays; "
-            f"got {resampling!r}. Pass for example sklearn.model_selection.KFold(5)."
+            "resampling must be a splitter, a number of folds or pairs of index arrays",
+            repr(resampling),
+            "Pass for example sklearn.model_selection.KFold(5).",
         )
     splitter = check_cv(resampling, y, classifier=classifier)
-    drawn = splitter.split(X, y, groups)
+    try:
+        drawn = [*splitter.split(X, y, groups)]
+    except ValueError as error:
+        raise InvalidInputError(
+            "resampling must suit the rows", str(error).rstrip("."), "Use fewer folds, or others."
+        ) from error
     pairs = tuple((_positions(train), _positions(test)) for train, test in drawn)
     _check_pairs(pairs, resampling)
     is_splitter = isinstance(resampling, Integral) or hasattr(resampling, "split")
@@ -93,14 +99,16 @@ def _positions(rows: Any) -> IndexArray:
 def _check_pairs(pairs: Pairs, resampling: Any) -> None:
     if not pairs or any(not len(train) or not len(test) for train, test in pairs):
         raise InvalidInputError(
-            f"resampling must give training sets and test sets with rows; got {resampling!r}. "
-            "Check the splits."
+            "resampling must give training sets and test sets with rows",
+            repr(resampling),
+            "Check the splits.",
         )
     for index, (train, test) in enumerate(pairs):
         if shared := np.intersect1d(train, test).tolist():
             raise InvalidInputError(
-                f"test rows must not be training rows; got row {shared[0]} in both at index "
-                f"{index}. Take it out of one of them."
+                "test rows must not be training rows",
+                f"row {shared[0]} in both at index {index}",
+                "Take it out of one of them.",
             )
 
 

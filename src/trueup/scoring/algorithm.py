@@ -126,8 +126,9 @@ def _fit_bias(sample: Sample, part: Part, split: Split, of_all: FloatArray) -> F
 def _require_two_classes(support: NDArray[np.intp]) -> None:
     if len(support) > 1 and np.count_nonzero(support) == 1:
         raise UndefinedMetricError(
-            f"y_true must hold more than one class; got {support.sum()} rows in which all labels "
-            f"are the same ({support.argmax()}). Pass rows of every class."
+            "y_true must hold more than one class",
+            f"{support.sum()} rows in which all labels are the same ({support.argmax()})",
+            "Pass rows of every class.",
         )
 
 
@@ -135,15 +136,19 @@ def _require_support(support: NDArray[np.intp], split: Split) -> None:
     """Refuse bias rows in which a class is missing or too rare for its bias to mean something."""
     if len(support) == 1 and support[0] == 0:
         raise UndefinedMetricError(
-            f"split must leave rows to fit the bias on; got none with {split!r}. "
-            "Use more rows or split=InSample()."
+            "split must leave rows to fit the bias on",
+            f"none with {split!r}",
+            "Use more rows or split=InSample().",
         )
     rarest = int(support.argmin())
     if len(support) > 1 and support[rarest] < split.min_class_count:
         raise UndefinedMetricError(
-            f"y_true must hold at least {split.min_class_count} rows of each class where "
-            f"{split!r} fits the bias; got {support[rarest]} of class {rarest}. "
-            "Use more rows, or split=InSample() if all rows together hold enough."
+            (
+                f"y_true must hold at least {split.min_class_count} rows of each class where "
+                f"{split!r} fits the bias"
+            ),
+            f"{support[rarest]} of class {rarest}",
+            "Use more rows, or split=InSample() if all rows together hold enough.",
         )
 
 
@@ -165,7 +170,7 @@ def _correct(
 def _require_scored_rows(scored: NDArray[np.bool_], weight: FloatArray | None) -> None:
     if not np.any(scored if weight is None else weight[scored]):
         raise UndefinedMetricError(
-            "split must leave rows to score; got none. Use more rows or split=InSample()."
+            "split must leave rows to score", "none", "Use more rows or split=InSample()."
         )
 
 
@@ -183,8 +188,12 @@ def _require_finite(result: Evaluation) -> None:
         undefined = name.startswith("standard_errors") and np.isnan(value)
         if not np.isfinite(value).all() and not undefined:
             raise UndefinedMetricError(
-                f"{name} must be finite; got {value}: the predictions, targets or weights are too "
-                "large or too small to be squared. Rescale them."
+                f"{name} must be finite",
+                (
+                    f"{value}: the predictions, targets or weights are too large or too small to "
+                    "be squared"
+                ),
+                "Rescale them.",
             )
 
 

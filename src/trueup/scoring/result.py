@@ -166,7 +166,8 @@ def require_same_rows(
     if len(fingerprints) > 1 and not allow_mismatch:
         first, second, *_ = sorted(fingerprints)
         raise StateMismatchError(
-            f"evaluations must come from the same rows and split; got {first} and {second}. "
-            "Evaluate on the same rows, or pass allow_mismatch=True to compare all the same."
+            "evaluations must come from the same rows and split",
+            f"{first} and {second}",
+            "Evaluate on the same rows, or pass allow_mismatch=True to compare all the same.",
         )
     return fingerprints

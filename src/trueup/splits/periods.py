@@ -77,9 +77,12 @@ def read_period(period: Any) -> float | str:
         number = float(period)
         return int(number) if number.is_integer() else number
     raise InvalidInputError(
-        f'period must be a positive number or "month"; got {period!r}. '
-        'Give a number for times that are numbers, and a duration such as "7d", "12h", "30min" or '
-        "a timedelta for datetimes."
+        'period must be a positive number or "month"',
+        repr(period),
+        (
+            'Give a number for times that are numbers, and a duration such as "7d", "12h", '
+            '"30min" or a timedelta for datetimes.'
+        ),
     )
 
 
@@ -101,13 +104,15 @@ def period_numbers(times: NDArray[Any], period: float | str) -> NDArray[Any]:
     duration, are_datetimes = duration_of(period), times.dtype.kind == "M"
     if are_datetimes and not isinstance(period, str):
         raise InvalidInputError(
-            f"period must be a duration where times are datetimes; got {period!r}. "
-            f'Say its unit, such as "{period:g}d" or "{period:g}h".'
+            "period must be a duration where times are datetimes",
+            repr(period),
+            f'Say its unit, such as "{period:g}d" or "{period:g}h".',
         )
     if not are_datetimes and isinstance(period, str):
         raise InvalidInputError(
-            f"times must be datetimes with period={period!r}; got dtype {times.dtype}. "
-            "Convert them with numpy.datetime64, or give the format they are written in."
+            f"times must be datetimes with period={period!r}",
+            f"dtype {times.dtype}",
+            "Convert them with numpy.datetime64, or give the format they are written in.",
         )
     if period == MONTH:
         return times.astype("datetime64[M]")

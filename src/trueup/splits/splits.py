@@ -148,7 +148,7 @@ class HoldOut(HashedSplit):
     def __post_init__(self) -> None:
         if not (isinstance(self.bias_fraction, Real) and 0.0 < self.bias_fraction < 1.0):
             raise InvalidInputError(
-                f"bias_fraction must be in (0, 1); got {self.bias_fraction!r}. The paper uses 0.1."
+                "bias_fraction must be in (0, 1)", repr(self.bias_fraction), "The paper uses 0.1."
             )
         _set(self, "bias_fraction", float(self.bias_fraction))
         _set(self, "salt", _integer("salt", self.salt))
@@ -223,7 +223,7 @@ class Rolling(Split):
     def groups(self, row_id: UInt64Array, times: NDArray[Any] | None) -> GroupArray:
         if times is None:
             raise InvalidInputError(
-                "times must be given with Rolling; got None. Pass the time of each row."
+                "times must be given with Rolling", "None", "Pass the time of each row."
             )
         order = period_numbers(times, read_period(self.period))
         return np.unique(order, return_inverse=True)[1].astype(np.intp)
@@ -231,8 +231,9 @@ class Rolling(Split):
     def parts(self, n_groups: int) -> Iterator[Part]:
         if n_groups < 2:
             raise UndefinedMetricError(
-                f"times must span at least two periods of {self.period!r}; got {n_groups}. "
-                "Use a shorter period."
+                f"times must span at least two periods of {self.period!r}",
+                str(n_groups),
+                "Use a shorter period.",
             )
         for period in range(1, n_groups):
             yield Part(period, (period - 1,))
@@ -245,9 +246,9 @@ def _set(split: Split, name: str, value: object) -> None:
 
 def _integer(name: str, value: object, minimum: int | None = None) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise InvalidInputError(f"{name} must be an integer; got {value!r}. Pass a whole number.")
+        raise InvalidInputError(f"{name} must be an integer", repr(value), "Pass a whole number.")
     if minimum is not None and value < minimum:
         raise InvalidInputError(
-            f"{name} must be at least {minimum}; got {value!r}. Pass a larger number."
+            f"{name} must be at least {minimum}", repr(value), "Pass a larger number."
         )
     return int(value)

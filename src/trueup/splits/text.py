@@ -61,6 +61,7 @@ def parse_split(text: str) -> Split:
 
 def _not_a_split(text: str) -> InvalidInputError:
     return InvalidInputError(
-        f"split must be one of {', '.join(_SPLITS)} with its arguments; got {text!r}. "
-        "Write it as in Python, such as CrossFit(folds=5)."
+        f"split must be one of {', '.join(_SPLITS)} with its arguments",
+        repr(text),
+        "Write it as in Python, such as CrossFit(folds=5).",
     )

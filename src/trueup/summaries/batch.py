@@ -114,7 +114,7 @@ def make_batch(
         As :func:`trueup.read.inputs.read_rows`.
     """
     if columns["y_true"] is None:
-        raise InvalidInputError("y_true must be given; got None. Pass the labels.")
+        raise InvalidInputError("y_true must be given", "None", "Pass the labels.")
     given = {name: as_array(values, name) for name, values in columns.items() if values is not None}
     n = len(column(given["y_true"], "y_true"))
     batch = Batch(given, _read_fields(fields, loss, n), labels, n)
@@ -124,8 +124,9 @@ def make_batch(
     prediction = given.get("y_pred", given.get("y_logit", given["y_true"]))
     if prediction.ndim == 2 and prediction.shape[1] > 2:
         raise InvalidInputError(
-            f"predictions must have one column, or two, in a summary; got {prediction.shape[1]}. "
-            "Use evaluate() on arrays for several classes."
+            "predictions must have one column, or two, in a summary",
+            f"{prediction.shape[1]}",
+            "Use evaluate() on arrays for several classes.",
         )
     if n and "sample_weight" in given and not np.any(given["sample_weight"]):
         read_weight(given["sample_weight"], n)

@@ -17,8 +17,9 @@ def require_total_weight(weight: FloatArray) -> None:
     total = float(weight.sum())
     if weight.any() and not SMALLEST <= total <= LARGEST:
         raise InexactSummaryError(
-            f"sample_weight must add up to a number between {SMALLEST} and {LARGEST} in a summary; "
-            f"got {total:g}. Rescale the weights, or pass the rows to evaluate()."
+            f"sample_weight must add up to a number between {SMALLEST} and {LARGEST} in a summary",
+            f"{total:g}",
+            "Rescale the weights, or pass the rows to evaluate().",
         )
 
 
@@ -26,9 +27,12 @@ def require_magnitude(state: State, weight: FloatArray) -> None:
     """Refuse weights and numbers whose powers have left float64."""
     if not state.keeps_digits():
         raise InexactSummaryError(
-            "targets, predictions and weights must be such that float64 can hold their powers in a "
-            "summary; got some too large or too small. Rescale them, or pass the rows to "
-            "evaluate()."
+            (
+                "targets, predictions and weights must be such that float64 can hold their powers "
+                "in a summary"
+            ),
+            "some too large or too small",
+            "Rescale them, or pass the rows to evaluate().",
         )
     require_total_weight(weight)
 
@@ -40,7 +44,10 @@ def require_exact_biases(state: State, evaluation: Evaluation) -> None:
     outside = (biases < low) | (biases > high)
     if outside.any():
         raise InexactSummaryError(
-            f"y_logit must be within 38 of 0 in a summary whose bias is beyond 10; got a bias of "
-            f"{biases[outside][0]:g}. Check that they are natural log-odds, or pass the rows, or a "
-            "sample of them, to evaluate()."
+            "y_logit must be within 38 of 0 in a summary whose bias is beyond 10",
+            f"a bias of {biases[outside][0]:g}",
+            (
+                "Check that they are natural log-odds, or pass the rows, or a sample of them, to "
+                "evaluate()."
+            ),
         )

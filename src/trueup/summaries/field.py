@@ -105,8 +105,9 @@ class FieldSummary:
         """
         if self.name != other.name:
             raise StateMismatchError(
-                f"summaries must be of one field; got {self.name!r} and {other.name!r}. "
-                "Merge each field with its own."
+                "summaries must be of one field",
+                f"{self.name!r} and {other.name!r}",
+                "Merge each field with its own.",
             )
         self.require_room(other)
         position = [self.levels.setdefault(level, len(self.levels)) for level in other.levels]
@@ -154,13 +155,15 @@ def read_whole_levels(field: Any, name: str, n: int) -> Levels:
         if fractional.any():
             index = int(np.flatnonzero(fractional)[0])
             raise InvalidInputError(
-                f"{name} must be whole numbers or categories in a summary; got {values[index]} "
-                f"at index {index}. Cut it into bins first."
+                f"{name} must be whole numbers or categories in a summary",
+                f"{values[index]} at index {index}",
+                "Cut it into bins first.",
             )
     levels = read_levels(field, name)
     if len(levels.codes) != n:
         raise InvalidInputError(
-            f"{name} must have as many rows as y_true ({n}); got {len(levels.codes)}. "
-            "Pass all rows."
+            f"{name} must have as many rows as y_true ({n})",
+            f"{len(levels.codes)}",
+            "Pass all rows.",
         )
     return levels

@@ -72,8 +72,9 @@ class LossSummary:
     def __init__(self, split: Split = _DEFAULT_SPLIT) -> None:
         if not isinstance(split, Split) or split.n_groups is None:
             raise InvalidInputError(
-                f"split must be CrossFit, HoldOut or InSample in a summary; got {split!r}. "
-                "Use evaluate() on arrays for the other splits."
+                "split must be CrossFit, HoldOut or InSample in a summary",
+                repr(split),
+                "Use evaluate() on arrays for the other splits.",
             )
         self.split = split
         self._n_groups = split.n_groups
@@ -156,14 +157,16 @@ class LossSummary:
         """
         if type(other) is not type(self) or other.split != self.split:
             raise StateMismatchError(
-                f"summaries must be of one kind and split; got {self!r} and {other!r}. "
-                "Make all of them with the same arguments."
+                "summaries must be of one kind and split",
+                f"{self!r} and {other!r}",
+                "Make all of them with the same arguments.",
             )
         both_positional = self._totals.positional and other._totals.positional
         if both_positional and self._n_groups > 1:
             raise StateMismatchError(
-                f"row_id must be given in summaries that are merged with {self.split!r}; got "
-                "positions in both. Pass row_id to update()."
+                f"row_id must be given in summaries that are merged with {self.split!r}",
+                "positions in both",
+                "Pass row_id to update().",
             )
         self._absorb(other)
 
@@ -181,12 +184,12 @@ class LossSummary:
         """
         if self.n == 0:
             raise UndefinedMetricError(
-                "summary must hold at least one row; got 0. Update it with the validation rows."
+                "summary must hold at least one row", "0", "Update it with the validation rows."
             )
         points = self._state.points()
         if self._state.keeps_digits() and not points.weight.any():  # only of forged bytes
             raise UndefinedMetricError(
-                "summary must hold a positive weight; got zeros only. Compute it again."
+                "summary must hold a positive weight", "zeros only", "Compute it again."
             )
         require_magnitude(self._state, points.weight)
         sample = Sample(
@@ -296,8 +299,9 @@ class LossSummary:
             self._fields = {name: FieldSummary(name) for name in other._fields}
         if self._fields.keys() != other._fields.keys():
             raise StateMismatchError(
-                f"fields must be the same in every batch and summary; got {list(self._fields)} "
-                f"and {list(other._fields)}. Pass the same fields everywhere."
+                "fields must be the same in every batch and summary",
+                f"{list(self._fields)} and {list(other._fields)}",
+                "Pass the same fields everywhere.",
             )
         for name, field in self._fields.items():
             field.require_room(other._fields[name])

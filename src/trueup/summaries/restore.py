@@ -57,8 +57,9 @@ def summary_of(loss: str, split: Split) -> LossSummary:
     if kind is None:
         names = sorted(kind.loss.name for kind in _KINDS)
         raise InvalidInputError(
-            f"loss must be one of {names} in a summary; got {loss!r}. "
-            "Use evaluate() on arrays for the other losses and for several classes."
+            f"loss must be one of {names} in a summary",
+            repr(loss),
+            "Use evaluate() on arrays for the other losses and for several classes.",
         )
     return kind(split)
 
@@ -84,8 +85,9 @@ def from_bytes(data: bytes) -> LossSummary:
     """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise InvalidInputError(
-            f"data must be the bytes of a summary; got {type(data).__name__}. "
-            "Pass what to_bytes() returned."
+            "data must be the bytes of a summary",
+            f"{type(data).__name__}",
+            "Pass what to_bytes() returned.",
         )
     header, arrays = unpack(bytes(data))
     kinds = {kind.__name__: kind for kind in _KINDS}

@@ -43,8 +43,9 @@ def unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
         raise corrupt("a header")
     if header.get("version") != VERSION:
         raise InvalidInputError(
-            f"data must be a summary of version {VERSION}; got version {header.get('version')!r}. "
-            "Compute it again with this release of trueup."
+            f"data must be a summary of version {VERSION}",
+            f"version {header.get('version')!r}",
+            "Compute it again with this release of trueup.",
         )
     return header, arrays
 

@@ -51,8 +51,9 @@ class RowTotals:
         """Add the rows of other totals."""
         if self.positional is not None and self.positional != other.positional:
             raise StateMismatchError(
-                "row_id must be given for all rows or for none; got both. "
-                "Pass row_id to every update()."
+                "row_id must be given for all rows or for none",
+                "both",
+                "Pass row_id to every update().",
             )
         self.positional = other.positional
         self.row_counts = self.row_counts + other.row_counts

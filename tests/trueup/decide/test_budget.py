@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trueup.decide.budget import final_share, noise_share, shrunken_means
+from trueup.decide.noise import final_share, noise_share, shrunken_means
 
 
 def bowl(rng, k=60, noise=0.2):

@@ -101,11 +101,12 @@ def estimate_chunks(
     2
     """
     if rows < 1:
-        raise InvalidInputError(f"rows must be at least 1; got {rows}. Give the size of a batch.")
+        raise InvalidInputError("rows must be at least 1", str(rows), "Give the size of a batch.")
     if is_spark_frame(table):
         raise InvalidInputError(
-            "table must have an order to be cut into chunks of rows; got a Spark data frame. "
-            "Cut it by time with estimate_periods, or collect its rows in an order that means one."
+            "table must have an order to be cut into chunks of rows",
+            "a Spark data frame",
+            "Cut it by time with estimate_periods, or collect its rows in an order that means one.",
         )
     whole = read_table(table)
     session = Session.open(model_uri)
@@ -136,7 +137,7 @@ def init_missing(name: str, reference: Any, **wishes: Any) -> list[str]:
     versions = MlflowClient().search_model_versions(f"name='{name}'")
     if not versions:
         raise InvalidInputError(
-            f"name must be a registered model; got {name!r}. Check name and tracking URI."
+            "name must be a registered model", repr(name), "Check name and tracking URI."
         )
     return [
         monitor.init(f"models:/{name}/{version.version}", reference, **wishes)

@@ -45,21 +45,23 @@ def late_labels(table: pd.DataFrame, schema: Schema) -> LateLabels:
     row_id, target = schema.row_id, schema.target
     if row_id is None:
         raise InvalidInputError(
-            "row_id must have been given to init to join labels; got None. Run init with row_id."
+            "row_id must have been given to init to join labels", "None", "Run init with row_id."
         )
     absent = [name for name in (row_id, target) if name not in table]
     if absent:
         raise InvalidInputError(
-            f"labelled must have the columns {row_id!r} and {target!r}; got none of {absent}. "
-            "Add them."
+            f"labelled must have the columns {row_id!r} and {target!r}",
+            f"none of {absent}",
+            "Add them.",
         )
     _require_kind(table[row_id], schema)
     present = table[[row_id, target]].dropna().reset_index(drop=True)
     repeated = present[row_id].duplicated()
     if repeated.any():
         raise InvalidInputError(
-            f"labelled must have one label for each row id; got two for "
-            f"{present[row_id][repeated].iloc[0]}. Drop the repeats."
+            "labelled must have one label for each row id",
+            f"two for {present[row_id][repeated].iloc[0]}",
+            "Drop the repeats.",
         )
     labels = label_numbers("labelled", present[target], schema.classes)
     keys = id_texts(present[row_id].to_numpy(dtype=object)) if len(present) else np.zeros(0, object)
@@ -96,7 +98,7 @@ def _require_kind(ids: pd.Series, schema: Schema) -> None:
     integer = pd.api.types.is_integer_dtype(ids.dtype)
     if integer != (schema.id_kind == "integer"):
         raise InvalidInputError(
-            "labelled must have row ids of the type that the batch had; got "
-            f"{ids.dtype}, {'int64' if schema.id_kind == 'integer' else 'text'} in the batch. "
-            "Convert them."
+            "labelled must have row ids of the type that the batch had",
+            f"{ids.dtype}, {'int64' if schema.id_kind == 'integer' else 'text'} in the batch",
+            "Convert them.",
         )

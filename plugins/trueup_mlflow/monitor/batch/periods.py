@@ -32,7 +32,7 @@ def periods_of(
     source = table if is_spark_frame(table) else read_table(table)
     if time_column not in source.columns:
         raise InvalidInputError(
-            f"time_column must be a column of the batch; got {time_column!r}. Check the spelling."
+            "time_column must be a column of the batch", repr(time_column), "Check the spelling."
         )
     if is_spark_frame(source):
         return _of_spark(source, time_column, period)
@@ -46,7 +46,7 @@ def _of_pandas(
     kind = column.dtype
     if pd.api.types.is_numeric_dtype(kind) and time_format is None:
         raise InvalidInputError(
-            f"time_column must hold dates; got {kind}. Write them as 2026-01-31."
+            "time_column must hold dates", str(kind), "Write them as 2026-01-31."
         )
     if column.isna().any():
         raise _no_date(time_column, f" at index {column.isna().to_numpy().argmax()}")
@@ -61,7 +61,7 @@ def _of_spark(frame: Any, time_column: str, period: Period) -> Iterator[tuple[pd
     found = dict(frame.dtypes)[time_column]
     if found not in _SPARK_TYPES:
         raise InvalidInputError(
-            f"time_column must be a date or timestamp of Spark; got {found}. Cast it."
+            "time_column must be a date or timestamp of Spark", str(found), "Cast it."
         )
     first_day = f"date_format(date_trunc('{period}', {quoted(time_column)}), 'yyyy-MM-dd')"
     days = [row[0] for row in frame.selectExpr(first_day).distinct().collect()]
@@ -73,6 +73,7 @@ def _of_spark(frame: Any, time_column: str, period: Period) -> Iterator[tuple[pd
 
 def _no_date(time_column: str, where: str) -> InvalidInputError:
     return InvalidInputError(
-        f"time_column must hold a date in every row; got none in {time_column!r}{where}. "
-        "Drop such rows or give them a date."
+        "time_column must hold a date in every row",
+        f"none in {time_column!r}{where}",
+        "Drop such rows or give them a date.",
     )

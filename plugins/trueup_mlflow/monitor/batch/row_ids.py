@@ -36,20 +36,22 @@ def checked_ids(table: pd.DataFrame, column: str | None, kind: IdKind | None) ->
         return pd.Series(np.arange(len(table)))
     if column not in table:
         raise InvalidInputError(
-            f"batch must have the row id column {column!r}; got {list(table.columns)}. Add it."
+            f"batch must have the row id column {column!r}", f"{list(table.columns)}", "Add it."
         )
     ids = table[column].reset_index(drop=True)
     found = id_kind(ids)
     if kind is not None and found != kind:
         raise InvalidInputError(
-            f"row ids of the batch must be {_WORDS[kind]} in {column!r} as in the reference; got "
-            f"{ids.dtype}. Convert them, or no label could be joined."
+            f"row ids of the batch must be {_WORDS[kind]} in {column!r} as in the reference",
+            str(ids.dtype),
+            "Convert them, or no label could be joined.",
         )
     repeated = ids.duplicated()
     if repeated.any():
         raise InvalidInputError(
-            f"row ids of the batch must differ from row to row; got {ids[repeated].iloc[0]!r} "
-            f"twice. Drop the repeats."
+            "row ids of the batch must differ from row to row",
+            f"{ids[repeated].iloc[0]!r} twice",
+            "Drop the repeats.",
         )
     return ids
 

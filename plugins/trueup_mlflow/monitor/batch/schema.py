@@ -92,8 +92,9 @@ class Schema:
         missing = [name for name in names if name not in batch]
         if missing:
             raise InvalidInputError(
-                f"rows must be what the model takes; got none of its columns {missing}. Pass the "
-                "columns that the model was trained on."
+                "rows must be what the model takes",
+                f"none of its columns {missing}",
+                "Pass the columns that the model was trained on.",
             )
         return _columns_of(batch, names)
 
@@ -124,8 +125,9 @@ def require_columns(reference: pd.DataFrame, names: Sequence[str | None]) -> Non
     for name in names:
         if name is not None and name not in reference:
             raise InvalidInputError(
-                f"reference must have the column {name!r}; got {list(reference.columns)}. "
-                "Check the spelling."
+                f"reference must have the column {name!r}",
+                f"{list(reference.columns)}",
+                "Check the spelling.",
             )
 
 
@@ -146,9 +148,10 @@ def _columns_of(batch: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     missing = [name for name in names if name not in batch]
     if missing:
         raise InvalidInputError(
-            f"batch must have the columns {list(names)}; got none of {missing}. "
-            "Pass the features that the reference had."
+            f"batch must have the columns {list(names)}",
+            f"none of {missing}",
+            "Pass the features that the reference had.",
         )
     if batch.empty:
-        raise InvalidInputError("batch must hold rows; got none. Check where they come from.")
+        raise InvalidInputError("batch must hold rows", "none", "Check where they come from.")
     return batch[list(names)]

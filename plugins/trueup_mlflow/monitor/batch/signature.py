@@ -87,6 +87,7 @@ def _refused(column: pd.Series, kind: DataType) -> InvalidInputError:
     missing = int(column.isna().sum())
     holes = f" with {missing} missing values" if missing else ""
     return InvalidInputError(
-        f"column {column.name!r} must be {kind.name} as the model's signature says; got "
-        f"{column.dtype}{holes}. Convert it, or log the model with a signature of doubles."
+        f"column {column.name!r} must be {kind.name} as the model's signature says",
+        f"{column.dtype}{holes}",
+        "Convert it, or log the model with a signature of doubles.",
     )

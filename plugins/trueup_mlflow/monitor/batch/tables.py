@@ -46,15 +46,15 @@ def read_table(
     path = Path(source)
     if path.suffix not in (".parquet", ".csv", ".gz"):
         raise InvalidInputError(
-            f"file must end in .parquet, .csv or .csv.gz; got {path.name!r}. Convert it."
+            "file must end in .parquet, .csv or .csv.gz", repr(path.name), "Convert it."
         )
     if not path.exists():
-        raise InvalidInputError(f"file must exist; got {str(path)!r}. Check the path.")
+        raise InvalidInputError("file must exist", repr(str(path)), "Check the path.")
     try:
         return _parquet(path) if path.suffix == ".parquet" else _csv(path, row_id, kind)
     except Exception as failure:  # each reader has its own for a file that is broken
         raise InvalidInputError(
-            f"file must be readable; got {str(path)!r}: {reason_of(failure)}. Check its format."
+            "file must be readable", f"{str(path)!r}: {reason_of(failure)}", "Check its format."
         ) from failure
 
 
@@ -71,8 +71,9 @@ def quoted(name: str) -> str:
 def _collected(frame: Any, columns: Sequence[str | None], row_id: str | None) -> pd.DataFrame:
     if row_id is None or row_id not in frame.columns:
         raise InvalidInputError(
-            f"row_id must be a column of a Spark data frame, whose rows have no order; got "
-            f"{row_id!r}. Give init a row id."
+            "row_id must be a column of a Spark data frame, whose rows have no order",
+            repr(row_id),
+            "Give init a row id.",
         )
     names = [name for name in frame.columns if name in columns or not columns]
     table = frame.select(*map(quoted, names)).toArrow().sort_by(row_id)

@@ -71,16 +71,18 @@ class BatchTimes:
         found = re.search(self.pattern or "", name)
         if found is None or not found.groups():
             raise InvalidInputError(
-                f"name_pattern must match the file's name with a group around the time; got "
-                f"{name!r}. Correct the pattern or the name."
+                "name_pattern must match the file's name with a group around the time",
+                repr(name),
+                "Correct the pattern or the name.",
             )
         return _moment(read_times([found[1]], time_format=self.time_format))
 
     def _of_rows(self, rows: pd.DataFrame) -> datetime:
         if self.column not in rows:
             raise InvalidInputError(
-                f"time_column must be a column of the batch; got {self.column!r}. Check the "
-                "spelling."
+                "time_column must be a column of the batch",
+                repr(self.column),
+                "Check the spelling.",
             )
         return _moment(read_times(rows[self.column], time_format=self.time_format))
 
@@ -193,7 +195,7 @@ def _handle(session: Session, path: Path, times: BatchTimes) -> MSEEstimate | Tr
 def _outcome(session: Session, path: Path, times: BatchTimes) -> MSEEstimate | TrueupError:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise InvalidInputError("file must be a regular file; got another kind. Remove it.")
+            raise InvalidInputError("file must be a regular file", "another kind", "Remove it.")
         schema = session.check.schema
         rows = read_table(path, row_id=schema.row_id, kind=schema.id_kind)
         at = times.of(path, rows)
@@ -212,7 +214,7 @@ def _as_ours(failure: Exception) -> TrueupError:
         return failure
     kind = type(failure).__name__
     return InvalidInputError(
-        f"file must be a table; got {kind}: {reason_of(failure)[:300]}. Check how it was written."
+        "file must be a table", f"{kind}: {reason_of(failure)[:300]}", "Check how it was written."
     )
 
 
@@ -234,7 +236,7 @@ def _moment(values: NDArray[Any]) -> datetime:
     """Return the latest of times."""
     if values.dtype.kind != "M" or not len(values):
         raise InvalidInputError(
-            f"times of batches must be dates; got {values.dtype}. Give their format."
+            "times of batches must be dates", str(values.dtype), "Give their format."
         )
     seconds = values.max().astype("datetime64[us]").astype(np.int64) / 1e6
     return datetime.fromtimestamp(float(seconds), UTC)

@@ -216,8 +216,9 @@ def check_uri(version: RegisteredVersion) -> str:
     uri = version.tags.get(CHECK_URI_TAG)
     if uri is None:
         raise InvalidInputError(
-            f"model_uri must be a version with a check; got {version.uri!r}. Make one with: "
-            f"trueup monitor init {version.uri} --reference FILE --target COLUMN."
+            "model_uri must be a version with a check",
+            repr(version.uri),
+            f"Make one with: trueup monitor init {version.uri} --reference FILE --target COLUMN.",
         )
     name = check_name(version.name)
     own = re.fullmatch(rf"models:/{re.escape(name)}/([0-9]+)", uri)
@@ -230,9 +231,15 @@ def check_uri(version: RegisteredVersion) -> str:
 
 def _not_its_own(version: RegisteredVersion, uri: str) -> InvalidInputError:
     return InvalidInputError(
-        f"{CHECK_URI_TAG} of {version.uri} must be a version of {check_name(version.name)!r} that "
-        f"was made for it; got {uri!r}. Somebody has changed the tag: make the check again with "
-        f"trueup monitor init {version.uri} --reference FILE --target COLUMN."
+        (
+            f"{CHECK_URI_TAG} of {version.uri} must be a version of {check_name(version.name)!r} "
+            "that was made for it"
+        ),
+        repr(uri),
+        (
+            "Somebody has changed the tag: make the check again with trueup monitor init "
+            f"{version.uri} --reference FILE --target COLUMN."
+        ),
     )
 
 

@@ -37,15 +37,19 @@ def target_classes(labels: pd.Series, known: Sequence[Any]) -> tuple[str, ...]:
         return (model[0], model[1])
     if len(names) > 2 or len(model) > 2:
         raise InvalidInputError(
-            f"target must be numbers, or two classes; got {max(len(names), len(model))} classes. "
-            "Monitor one of them: a target that is 1 for it and 0 for the others, and the column "
-            "of its probability by prediction=."
+            "target must be numbers, or two classes",
+            f"{max(len(names), len(model))} classes",
+            (
+                "Monitor one of them: a target that is 1 for it and 0 for the others, and the "
+                "column of its probability by prediction=."
+            ),
         )
     if len(names) == 2 and not model:
         return (names[0], names[1])
     raise InvalidInputError(
-        f"target must be numbers, or the two classes of the model, {model}; got {names[:3]}. "
-        "Name them as the model does."
+        f"target must be numbers, or the two classes of the model, {model}",
+        f"{names[:3]}",
+        "Name them as the model does.",
     )
 
 
@@ -63,8 +67,9 @@ def label_numbers(name: str, labels: Any, classes: Sequence[str]) -> NDArray[np.
     unknown = sorted({one for one in found if one not in classes})
     if unknown:
         raise InvalidInputError(
-            f"{name} must be one of the classes {list(classes)}; got {unknown[0]!r} at index "
-            f"{found.index(unknown[0])}. Name them as in the reference."
+            f"{name} must be one of the classes {list(classes)}",
+            f"{unknown[0]!r} at index {found.index(unknown[0])}",
+            "Name them as in the reference.",
         )
     return np.array([one == classes[1] for one in found], dtype=np.float64)
 

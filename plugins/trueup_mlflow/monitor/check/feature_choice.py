@@ -45,8 +45,9 @@ def chosen_features(
     for name in (*(features or ()), *ignore):
         if name not in reference:
             raise InvalidInputError(
-                f"features and ignore must be columns of the reference; got {name!r}. "
-                "Check the spelling."
+                "features and ignore must be columns of the reference",
+                repr(name),
+                "Check the spelling.",
             )
     kept = [name for name in (features or inputs) if name not in ignore]
     if features is None:
@@ -56,7 +57,7 @@ def chosen_features(
             _say_left_out(found)
             kept = [name for name in kept if name not in found]
     if not kept:
-        raise InvalidInputError("reference must have features; got none. Pass all columns.")
+        raise InvalidInputError("reference must have features", "none", "Pass all columns.")
     return tuple(kept)
 
 

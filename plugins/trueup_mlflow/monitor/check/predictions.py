@@ -42,8 +42,9 @@ class LoadedModel:
             return cls(mlflow.pyfunc.load_model(uri))
         except Exception as failure:  # whatever a flavor raises, the answer to the user is the same
             raise InvalidInputError(
-                f"model_uri must be a model that can be loaded here; got {uri!r}: "
-                f"{reason_of(failure)}. Install what the model needs."
+                "model_uri must be a model that can be loaded here",
+                f"{uri!r}: {reason_of(failure)}",
+                "Install what the model needs.",
             ) from failure
 
     @property
@@ -86,8 +87,9 @@ class LoadedModel:
             raise
         except Exception as failure:  # a schema that differs reads differently in each flavor
             raise InvalidInputError(
-                f"rows must be what the model takes; got columns {list(served.columns)}: "
-                f"{_short(failure)}. Pass the columns that the model was trained on."
+                "rows must be what the model takes",
+                f"columns {list(served.columns)}: {_short(failure)}",
+                "Pass the columns that the model was trained on.",
             ) from None  # the cause may print rows
         return self._finite(self._one_column(output, len(served), schema))
 
@@ -118,8 +120,9 @@ class LoadedModel:
         if chosen is None or chosen not in names:
             got = f"{len(names)} columns, {names}" if chosen is None else f"{chosen!r} of {names}"
             raise InvalidInputError(
-                f"prediction must name one column of what the model gives; got {got}. "
-                f"Run init with prediction={names[-1]!r}, or another of them."
+                "prediction must name one column of what the model gives",
+                str(got),
+                f"Run init with prediction={names[-1]!r}, or another of them.",
             )
         values = _numbers(table.iloc[:, names.index(chosen)])
         if schema.binary and len(values) >= _HARD_ROWS and np.isin(values, (0.0, 1.0)).all():
@@ -131,8 +134,9 @@ class LoadedModel:
         if not np.isfinite(values).all():
             index = int(np.flatnonzero(~np.isfinite(values))[0])
             raise InvalidInputError(
-                f"the model's predictions must be finite; got {values[index]} from the model at "
-                f"index {index}. The model, not the batch, is at fault: see what it does there."
+                "the model's predictions must be finite",
+                f"{values[index]} from the model at index {index}",
+                "The model, not the batch, is at fault: see what it does there.",
             )
         return values
 
@@ -145,8 +149,9 @@ def _as_frame(output: Any, n: int) -> pd.DataFrame:
         table = pd.DataFrame(array.reshape(len(array), -1) if array.ndim else array.reshape(1, 1))
     if len(table) != n:
         raise InvalidInputError(
-            f"the model must give one prediction for each row; got {len(table)} for {n}. "
-            "See what it does with a table."
+            "the model must give one prediction for each row",
+            f"{len(table)} for {n}",
+            "See what it does with a table.",
         )
     return table
 
@@ -160,8 +165,9 @@ def _numbers(column: pd.Series) -> FloatArray:
 
 def _hard(what: str) -> InvalidInputError:
     return InvalidInputError(
-        f"predictions must be numbers, and probabilities where labels are classes; got {what}. "
-        'Log the model with its probabilities: pyfunc_predict_fn="predict_proba".'
+        "predictions must be numbers, and probabilities where labels are classes",
+        str(what),
+        'Log the model with its probabilities: pyfunc_predict_fn="predict_proba".',
     )
 
 

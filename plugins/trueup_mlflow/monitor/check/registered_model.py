@@ -53,8 +53,9 @@ def resolve(model_uri: str, client: MlflowClient) -> RegisteredVersion:
     match = _URI.fullmatch(model_uri)
     if match is None:
         raise InvalidInputError(
-            f"model_uri must be models:/NAME/VERSION, models:/NAME/latest or models:/NAME@ALIAS; "
-            f"got {model_uri!r}. {_way_out(model_uri)}"
+            "model_uri must be models:/NAME/VERSION, models:/NAME/latest or models:/NAME@ALIAS",
+            repr(model_uri),
+            f"{_way_out(model_uri)}",
         )
     name = match["name"]
     try:
@@ -67,8 +68,9 @@ def resolve(model_uri: str, client: MlflowClient) -> RegisteredVersion:
         model_id = mlflow.models.get_model_info(f"models:/{name}/{found.version}").model_id
     except MlflowException as failure:
         raise InvalidInputError(
-            f"model_uri must be a registered model version; got {model_uri!r}: "
-            f"{failure.message.rstrip('.')}. Check name, version and tracking URI."
+            "model_uri must be a registered model version",
+            f"{model_uri!r}: {failure.message.rstrip('.')}",
+            "Check name, version and tracking URI.",
         ) from failure
     return RegisteredVersion(name, str(found.version), model_id, dict(found.tags))
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-from trueup.arguments import is_fraction
+from trueup.arguments import check_fraction
 from trueup.calibrators.base import Calibrator, FieldArrays
 from trueup.calibrators.field_offset import FieldOffsetCalibrator
 from trueup.calibrators.histogram import HistogramCalibrator
@@ -239,8 +239,9 @@ class _Early:
 def _check_labels(y: FloatArray, p: FloatArray) -> None:
     if p.ndim != 1 or y.shape != p.shape or not np.isin(y, (0.0, 1.0)).all():
         raise InvalidInputError(
-            f"y_true must hold labels 0 and 1, one per probability; got shapes {y.shape} and "
-            f"{p.shape}. Pass the probability of label 1."
+            "y_true must hold labels 0 and 1, one per probability",
+            f"shapes {y.shape} and {p.shape}",
+            "Pass the probability of label 1.",
         )
 
 
@@ -250,7 +251,7 @@ def _order(times: Any, n: int, shuffle: bool) -> NDArray[Any] | None:
         return None if shuffle else np.arange(n)
     if shuffle:
         raise InvalidInputError(
-            "shuffle must be False where times are given; got True. Leave one of them out."
+            "shuffle must be False where times are given", "True", "Leave one of them out."
         )
     return read_times(times, n)
 
@@ -262,10 +263,7 @@ def _split(
     dev_fraction: float,
     random_state: int,
 ) -> tuple[IndexArray, IndexArray]:
-    if not is_fraction(dev_fraction):
-        raise InvalidInputError(
-            f"dev_fraction must be in (0, 1); got {dev_fraction!r}. Use for example 0.5."
-        )
+    check_fraction("dev_fraction", dev_fraction, "Use for example 0.5.")
     if order is None:
         halves = random_halves(len(y), 1.0 - dev_fraction, random_state)
     else:
@@ -273,8 +271,9 @@ def _split(
     for part, name in ((halves.past, "development"), (halves.following, "test")):
         if len(np.unique(y[part][weight[part] > 0.0])) < 2:
             raise UndefinedMetricError(
-                f"y_true must hold both classes in the {name} rows; got {len(part)} rows of one. "
-                "Use more rows or another dev_fraction."
+                f"y_true must hold both classes in the {name} rows",
+                f"{len(part)} rows of one",
+                "Use more rows or another dev_fraction.",
             )
     return halves.past, halves.following
 

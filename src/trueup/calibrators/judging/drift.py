@@ -51,8 +51,9 @@ class Backtest:
         counts = np.bincount(labels, minlength=self.n_classes)
         if not counts.all():
             raise UndefinedMetricError(
-                f"y must hold all {self.n_classes} classes in part one; got counts "
-                f"{counts.tolist()}. Use more rows."
+                f"y must hold all {self.n_classes} classes in part one",
+                f"counts {counts.tolist()}",
+                "Use more rows.",
             )
         fields = {name: column[chosen] for name, column in self.rows.fields.items()}
         calibrator: Calibrator = clone(self.calibrator)

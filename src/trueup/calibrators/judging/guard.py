@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from trueup.arguments import check_one_of
 from trueup.calibrators.base import Calibrator, FieldArrays, Rows
 from trueup.calibrators.judging.drift import Backtest, choose_window
-from trueup.calibrators.judging.guard_decision import Priority
-from trueup.calibrators.judging.guard_rule import Rule, not_fitted
+from trueup.calibrators.judging.guard_decision import Priority, Rule, not_fitted
 from trueup.calibrators.judging.origins import (
     LEAST_ORIGINS,
     Origin,
@@ -173,26 +173,26 @@ class Guarded(Calibrator):
     def _check_options(self, times: Any) -> None:
         if not (0.0 < self.check_fraction < 1.0 and 0.5 <= self.confidence_level < 1.0):
             raise InvalidInputError(
-                "check_fraction must be in (0, 1) and confidence_level in [0.5, 1); got "
-                f"{self.check_fraction!r} and {self.confidence_level!r}. Use 0.5 and 0.95."
+                "check_fraction must be in (0, 1) and confidence_level in [0.5, 1)",
+                f"{self.check_fraction!r} and {self.confidence_level!r}",
+                "Use 0.5 and 0.95.",
             )
         if self.n_origins < LEAST_ORIGINS:
             raise InvalidInputError(
-                f"n_origins must be at least {LEAST_ORIGINS}; got {self.n_origins!r}. Use 8."
+                f"n_origins must be at least {LEAST_ORIGINS}", repr(self.n_origins), "Use 8."
             )
-        if self.priority not in ("field", "log_loss"):
-            raise InvalidInputError(
-                f"priority must be 'field' or 'log_loss'; got {self.priority!r}. Choose one."
-            )
+        check_one_of("priority", self.priority, ("field", "log_loss"), "Choose one.")
         if not self.windows or not all(0.0 < window <= 1.0 for window in self.windows):
             raise InvalidInputError(
-                f"windows must be shares in (0, 1]; got {tuple(self.windows)!r}. "
-                "Use for example DRIFT_WINDOWS."
+                "windows must be shares in (0, 1]",
+                repr(tuple(self.windows)),
+                "Use for example DRIFT_WINDOWS.",
             )
         if times is None and tuple(self.windows) != (1.0,):
             raise InvalidInputError(
-                f"windows must be (1.0,) without times; got {tuple(self.windows)!r}. "
-                "Pass the time of each row as times."
+                "windows must be (1.0,) without times",
+                repr(tuple(self.windows)),
+                "Pass the time of each row as times.",
             )
 
     def _takes_multiclass(self) -> bool:

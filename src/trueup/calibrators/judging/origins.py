@@ -60,8 +60,9 @@ def cut_origins(times: NDArray[Any], check_fraction: float, n_origins: int) -> t
     ends = np.cumsum(count)[:-1]  # rows up to and with each time but the last
     if not len(ends):
         raise InvalidInputError(
-            f"times must leave rows in both parts; got {n} of {n} rows in part two. "
-            "Give more rows or finer times."
+            "times must leave rows in both parts",
+            f"{n} of {n} rows in part two",
+            "Give more rows or finer times.",
         )
     wanted = n * (1.0 - check_fraction * np.arange(n_origins, 0, -1) / n_origins)
     chosen = np.unique(np.abs(ends[None, :] - wanted[:, None]).argmin(axis=1))
@@ -93,7 +94,8 @@ def random_halves(n: int, check_fraction: float, random_state: int) -> Origin:
     checked = shuffled >= round((1.0 - check_fraction) * n)
     if not checked.any() or checked.all():
         raise InvalidInputError(
-            f"check_fraction must leave rows in both parts; got {int(checked.sum())} of {n} rows "
-            "in part two. Give more rows."
+            "check_fraction must leave rows in both parts",
+            f"{int(checked.sum())} of {n} rows in part two",
+            "Give more rows.",
         )
     return Origin(np.flatnonzero(~checked), np.flatnonzero(checked))

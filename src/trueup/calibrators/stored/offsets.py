@@ -15,7 +15,7 @@ from trueup.calibrators.field_offset import FieldOffsetCalibrator
 from trueup.calibrators.ilps import ILPSCalibrator
 from trueup.calibrators.judging.guard import Guarded
 from trueup.calibrators.levels import MISSING, FieldLevels
-from trueup.calibrators.lines.line_plot import LinePlot
+from trueup.calibrators.line_plot import LinePlot
 from trueup.calibrators.platt import PlattCalibrator
 from trueup.calibrators.probabilities import FloatArray
 from trueup.calibrators.shift import ShiftCalibrator
@@ -113,7 +113,7 @@ class OffsetTable:
         """
         if path.suffix not in (".json", ".csv"):
             raise InvalidInputError(
-                f"table must be a .json or .csv file; got {str(path)!r}. Name it so."
+                "table must be a .json or .csv file", repr(str(path)), "Name it so."
             )
         text = self.to_json() if path.suffix == ".json" else self.to_csv()
         replace_file(path, text)
@@ -169,8 +169,9 @@ def offset_table(calibrator: Calibrator) -> OffsetTable:
         }
         return _of_line_plot(calibrator.line_plot_, fields)
     raise InvalidInputError(
-        f"calibrator must be of two classes and shift, platt, temperature, ilps or field_offset; "
-        f"got {type(calibrator).__name__}. Save it, and apply it with trueup."
+        "calibrator must be of two classes and shift, platt, temperature, ilps or field_offset",
+        f"{type(calibrator).__name__}",
+        "Save it, and apply it with trueup.",
     )
 
 

@@ -94,12 +94,12 @@ def load_calibrator(path: str | Path) -> Calibrator:
     """
     if not isinstance(path, str | Path):
         raise InvalidInputError(
-            f"path must be the path of a folder; got {type(path).__name__}. Pass text or a Path."
+            "path must be the path of a folder", f"{type(path).__name__}", "Pass text or a Path."
         )
     folder = Path(path)
     if not (folder / _DOCUMENT).is_file():
         raise InvalidInputError(
-            f"path must hold {_DOCUMENT}; got {str(folder)!r}. Pass the folder given to save."
+            f"path must hold {_DOCUMENT}", repr(str(folder)), "Pass the folder given to save."
         )
     document, arrays = _read(folder)
     node = Node(document.get("calibrator"), "calibrator", arrays)
@@ -154,7 +154,7 @@ def _read_document(file: Path) -> dict[str, Any]:
         )
     if document["format"] > _FORMAT:
         raise InvalidInputError(
-            f"path must hold format {_FORMAT} or older; got {document['format']}. Upgrade trueup."
+            f"path must hold format {_FORMAT} or older", f"{document['format']}", "Upgrade trueup."
         )
     return document
 

@@ -57,7 +57,7 @@ class SupportCheck:
     def judge(self, x: FloatArray, random_state: int = 0) -> Support:
         """Return the verdict on encoded operational rows; at most 2,000 of them are looked at."""
         if self._rows is None:
-            raise NotFittedError("support check must be fitted; got no fit. Call fit first.")
+            raise NotFittedError("support check must be fitted", "no fit", "Call fit first.")
         rows = sample_rows(x, SUPPORT_ROWS, random_state)
         auc = domain_auc(self._rows, rows, random_state)
         outside = float((_nearest(self._rows, rows) > self._limit).mean())
@@ -73,7 +73,7 @@ class SupportCheck:
     def to_arrays(self) -> Arrays:
         """Return the fitted state."""
         if self._rows is None:
-            raise NotFittedError("support check must be fitted; got no fit. Call fit first.")
+            raise NotFittedError("support check must be fitted", "no fit", "Call fit first.")
         return {"rows": self._rows, "limit": np.array(self._limit)}
 
     @classmethod

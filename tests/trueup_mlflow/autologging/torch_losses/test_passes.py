@@ -11,9 +11,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import trueup
 from trueup import CrossFit
-from trueup_mlflow.autologging import passes as passes_module
-from trueup_mlflow.autologging.passes import Passes
-from trueup_mlflow.autologging.torch_hook import hook_functional, hook_switches
+from trueup_mlflow.autologging.torch_losses import passes as passes_module
+from trueup_mlflow.autologging.torch_losses.hook import hook_functional, hook_switches
+from trueup_mlflow.autologging.torch_losses.passes import Passes
 
 N = 330
 LOSSES = {

@@ -11,16 +11,15 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import groupby
-
-import numpy as np
+from operator import attrgetter, itemgetter
+from typing import NamedTuple
 
 from trueup_mlflow.autologging.recent import Entry, Match, is_telling, number_of
-from trueup_mlflow.autologging.reductions import Section, ranges
 from trueup_mlflow.autologging.scored import Scored
-from trueup_mlflow.autologging.torch_batches import Batch, is_among, period_of
+from trueup_mlflow.autologging.torch_losses.batches import Batch, fetch_losses, is_among, period_of
+from trueup_mlflow.autologging.torch_losses.sections import Section, ranges
 
 MAX_BYTES = 2**28
 _MAX_BATCHES = 20_000  # of one place in the code
@@ -30,15 +29,41 @@ _REMEMBERED = 64
 TOO_LARGE = f"its predictions take more than {MAX_BYTES // 2**20} MiB"
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(NamedTuple):
     """A batch, and where in the course of the training it was scored."""
 
     batch: Batch
     serial: int
-    epoch: int
     loader: int
     block: int
+    nbytes: int
+
+
+class Epoch:
+    """The batches that one place in the code scored between two stretches of training.
+
+    Parameters
+    ----------
+    number : int
+        Which stretch of training came before.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.seen: deque[Seen] = deque()
+        self.whole = Section([])
+        self._cut: tuple[int, int] | None = None
+        self._sections: list[tuple[int, Section]] = []
+
+    def sections(self) -> list[tuple[int, Section]]:
+        """Return the serial of the last batch and the section, for each; set ``whole`` to all."""
+        cut = self.seen[0].serial, self.seen[-1].serial
+        if cut != self._cut:
+            self._cut, self.whole = cut, Section(_batches(self.seen))
+            fetch_losses(self.whole.batches)
+            parts = list(_parts(self.seen))
+            self._sections = [(part[-1].serial, Section(_batches(part))) for part in parts]
+        return self._sections
 
 
 class Passes:
@@ -52,9 +77,8 @@ class Passes:
 
     def __init__(self, on_pass: Callable[[], None] = lambda: None) -> None:
         self._on_pass = on_pass
-        self._places: OrderedDict[Hashable, deque[Seen]] = OrderedDict()
+        self._places: OrderedDict[Hashable, deque[Epoch]] = OrderedDict()
         self._matches: deque[tuple[float, Match]] = deque(maxlen=_REMEMBERED)
-        self._known: dict[tuple[int, int, int], Section] = {}
         self._serial = self._epoch = self._loader = self._block = 0
         self._nbytes = 0
         self._trains = False
@@ -62,21 +86,26 @@ class Passes:
         self.dropped = False
         self.saw_training = False
 
-    def add(self, place: Hashable, batch: Batch) -> None:
+    def add(self, place: tuple[object, ...], batch: Batch) -> None:
         """Append a batch that was scored at a place in the user's code."""
         if self._trains or not self._serial:
             self._on_pass()
+        kind = (*place, *batch.kind)
         with self._lock:
             if self._trains:
                 self._epoch += 1
                 self._trains = False
             self._serial += 1
-            seen = Seen(batch, self._serial, self._epoch, self._loader, self._block)
-            kind = place, batch.reading, batch.reduction, batch.y_pred.shape[1:]
-            self._places.setdefault(kind, deque()).append(seen)
+            epochs = self._places.get(kind)
+            if epochs is None:
+                epochs = self._places[kind] = deque()
+            if not epochs or epochs[-1].number != self._epoch:
+                epochs.append(Epoch(self._epoch))
+            seen = Seen(batch, self._serial, self._loader, self._block, batch.nbytes)
+            epochs[-1].seen.append(seen)
             self._places.move_to_end(kind)
-            self._nbytes += batch.nbytes
-            self._forget(self._places[kind])
+            self._nbytes += seen.nbytes
+            self._forget(epochs)
 
     def train(self) -> None:
         """Note that a loss was computed with gradients."""
@@ -121,54 +150,61 @@ class Passes:
                 return match
         if not is_telling(number):
             return None
-        for seen in reversed(self._places.values()):
-            for _, epoch in _grouped(reversed(seen), "epoch"):
-                for section in ranges(_batches(epoch[::-1]), number):
+        for epochs in reversed(self._places.values()):
+            for epoch in self._open_epochs(epochs):
+                for section in ranges(epoch.whole, number):
                     return _match(section, number)
         return None
 
-    def _sections(self) -> Iterator[Section]:
-        """Yield the sections of all places, the latest first."""
-        sections = [part for seen in self._places.values() for part in _parts(seen)]
-        ends = {(part[0].serial, part[-1].serial, len(part)): part for part in sections}
-        self._known = {
-            key: self._known.get(key) or Section(_batches(part)) for key, part in ends.items()
-        }
-        for key in sorted(self._known, key=lambda key: key[1], reverse=True):
-            yield self._known[key]
+    def _open_epochs(self, epochs: deque[Epoch]) -> list[Epoch]:
+        """Return the epochs that a range of batches is looked for in, the latest first.
 
-    def _forget(self, current: deque[Seen]) -> None:
-        while len(current) > _MAX_BATCHES or current[0].epoch < self._epoch - _KEPT_EPOCHS:
+        A training that logs each of its steps asks for a number at each step: it is not looked for
+        in all epochs then.
+        """
+        return [epochs[-1]] if self._trains else list(reversed(epochs))
+
+    def _sections(self) -> list[Section]:
+        """Return the sections of all places, the latest first."""
+        found = [
+            one for epochs in self._places.values() for epoch in epochs for one in epoch.sections()
+        ]
+        return [section for _, section in sorted(found, key=itemgetter(0), reverse=True)]
+
+    def _forget(self, current: deque[Epoch]) -> None:
+        while len(current) > 1 and current[0].number < self._epoch - _KEPT_EPOCHS:
+            self._drop(current)
+        while sum(len(epoch.seen) for epoch in current) > _MAX_BATCHES:
             self._drop(current)
         while self._nbytes > MAX_BYTES or len(self._places) > _MAX_PLACES:
             kind, oldest = next(iter(self._places.items()))
-            if oldest[0].epoch == self._epoch:
+            if oldest[0].number == self._epoch:
                 self.dropped = True
             self._drop(oldest)
             if not oldest:
                 del self._places[kind]
 
-    def _drop(self, seen: deque[Seen]) -> None:
-        self._nbytes -= seen.popleft().batch.nbytes
+    def _drop(self, epochs: deque[Epoch]) -> None:
+        self._nbytes -= epochs[0].seen.popleft().nbytes
+        if not epochs[0].seen:
+            epochs.popleft()
 
 
-def _grouped(seen: Iterator[Seen], *names: str) -> Iterator[tuple[object, list[Seen]]]:
-    for key, group in groupby(seen, key=lambda one: [getattr(one, name) for name in names]):
-        yield key, list(group)
-
-
-def _parts(seen: Sequence[Seen]) -> Iterator[list[Seen]]:
+def _parts(seen: Iterable[Seen]) -> Iterator[list[Seen]]:
     """Yield the batches of each section."""
-    for _, run in _grouped(iter(seen), "epoch", "loader"):
+    for _, run in groupby(seen, key=attrgetter("loader")):
         singles: list[Seen] = []
-        for _, block in _grouped(iter(run), "block"):
-            if singles and (len(block) > 1 or is_among(block[0].batch, _batches(singles))):
+        known: dict[tuple[float, ...], list[Batch]] = {}
+        for block in (list(group) for _, group in groupby(run, key=attrgetter("block"))):
+            batch = block[0].batch
+            if singles and (len(block) > 1 or is_among(batch, known.get(batch.means, ()))):
                 yield singles
-                singles = []
+                singles, known = [], {}
             if len(block) > 1:
                 yield from _without_repetition(block)
             else:
                 singles += block
+                known.setdefault(batch.means, []).append(batch)
         if singles:
             yield singles
 
@@ -180,7 +216,7 @@ def _without_repetition(block: list[Seen]) -> Iterator[list[Seen]]:
         yield block[start : start + period]
 
 
-def _batches(seen: Sequence[Seen]) -> list[Batch]:
+def _batches(seen: Iterable[Seen]) -> list[Batch]:
     return [one.batch for one in seen]
 
 
@@ -198,13 +234,13 @@ def _entry(section: Section) -> Entry:
     reading = section.batches[0].reading
     if reading.refusal is not None:
         return Entry.refused(reading.refusal)
-    y_pred = np.concatenate([batch.predictions() for batch in section.batches])
+    y_pred = section.predictions()
     n_classes = y_pred.shape[1] if y_pred.ndim == 2 else 2
     return Entry(
         Scored(
             loss=reading.loss,
             value=section.mean,
-            y_true=np.concatenate([batch.labels() for batch in section.batches]),
+            y_true=section.labels(),
             y_pred=y_pred,
             labels=None if reading.loss == "mean_squared_error" else tuple(range(n_classes)),
             are_logits=reading.are_logits,

@@ -11,11 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup_mlflow.autologging.torch_batches import Batch
+from trueup_mlflow.autologging.scored import snapshot
+from trueup_mlflow.autologging.torch_losses.batches import Batch
 
 _TOLERANCE = 1e-12
 _SLACK = 1e-3  # how far rounding to the precision of the losses may lead, at the very most
@@ -44,6 +46,22 @@ class Section:
         by_row = self._means @ self.rows / self.rows.sum()
         return tuple(map(float, (*by_row, *self._means.mean(axis=1))))
 
+    def labels(self) -> NDArray[Any]:
+        """Return the labels or targets of all rows."""
+        return snapshot(_flat([batch.y_true for batch in self.batches]))
+
+    def predictions(self) -> NDArray[Any]:
+        """Return predictions or logits; two classes become the logit of the second."""
+        first = self.batches[0]
+        if first.y_pred.ndim < 2 or first.y_true.numel() == first.y_pred.numel():
+            return snapshot(_flat([batch.y_pred for batch in self.batches]))
+        import torch
+
+        logits = snapshot(torch.cat([batch.y_pred for batch in self.batches]))
+        if logits.ndim == 2 and logits.shape[1] == 2:
+            return np.asarray(logits[:, 1].astype(np.float64) - logits[:, 0])
+        return logits
+
     def gives(self, number: float) -> bool:
         """Return whether the number is one of the reductions of these batches."""
         return self._spans(number) and (self._in_float64(number) or number in self._bit_for_bit)
@@ -61,8 +79,13 @@ class Section:
 
     def _spans(self, number: float) -> bool:
         """Return whether the number lies among the losses: no mean of them is outside."""
+        low, high = self._range
+        return low <= number <= high
+
+    @cached_property
+    def _range(self) -> tuple[float, float]:
         slack = _SLACK * np.abs(self._means).max()
-        return bool(self._means.min() - slack <= number <= self._means.max() + slack)
+        return float(self._means.min() - slack), float(self._means.max() + slack)
 
     def _in_float64(self, number: float) -> bool:
         return any(math.isclose(number, mean, rel_tol=_TOLERANCE) for mean in self.candidates)
@@ -71,6 +94,11 @@ class Section:
     def _means(self) -> NDArray[np.float64]:
         """The means of the batches, in each of the ways to take them."""
         return np.array([batch.means for batch in self.batches]).T
+
+    @cached_property
+    def weightings(self) -> list[NDArray[np.float64]]:
+        """The weights that batches may have in a mean: their rows, and the same for each."""
+        return [self.rows, np.ones(len(self.batches))]
 
     @cached_property
     def rows(self) -> NDArray[np.float64]:
@@ -116,15 +144,15 @@ def _means_of(losses: NDArray[np.floating]) -> Iterator[np.floating | float]:
     yield float(torch.from_numpy(losses).mean())
 
 
-def ranges(batches: Sequence[Batch], number: float) -> Iterator[Section]:
+def ranges(section: Section, number: float) -> Iterator[Section]:
     """Yield ranges of successive batches whose mean in float64 is the number, the latest first.
 
     A range does not hold a batch twice: two passes over the same rows are no section.
     """
-    section = Section(batches)
+    batches = section.batches
     found = set()
     for means in section.means_of_batches(number):
-        for weights in (section.rows, np.ones(len(batches))):
+        for weights in section.weightings:
             found |= set(_equal_ends(means * weights, weights, number))
     for end, start in sorted(((end, -start) for start, end in found), reverse=True):
         section = Section(_last_without_repetition(batches[-start:end]))
@@ -140,12 +168,18 @@ def _equal_ends(
     scale = max(1e-300, float(np.abs(values).sum()))
     order = np.argsort(offsets, kind="stable")
     breaks = np.flatnonzero(np.diff(offsets[order]) > _TOLERANCE * scale) + 1
-    for group in np.split(order, breaks):
-        if len(group) > 1:
-            yield int(group.min()), int(group.max())
-        if len(group) > 2:
-            first, last = np.sort(group)[-2:]
-            yield int(first), int(last)
+    bounds = np.concatenate([[0], breaks, [len(order)]])
+    for index in np.flatnonzero(np.diff(bounds) > 1):
+        group = np.sort(order[bounds[index] : bounds[index + 1]])
+        yield int(group[0]), int(group[-1])
+        yield int(group[-2]), int(group[-1])
+
+
+def _flat(tensors: Sequence[Any]) -> Any:
+    """Return the numbers of tensors one after the other."""
+    import torch
+
+    return torch.cat([one if one.ndim == 1 else one.reshape(-1) for one in tensors])
 
 
 def _last_without_repetition(batches: Sequence[Batch]) -> Sequence[Batch]:

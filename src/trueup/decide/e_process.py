@@ -1,7 +1,10 @@
-"""The anytime-valid rule: a scale-invariant e-process of paired differences.
+"""E-processes of paired differences: verdicts that stay honest under looking after each seed.
 
-People look after each seed, so a verdict must stay honest under looking. An e-process E_n starts
-at 1 and, while the null hypothesis holds, exceeds 1 / alpha *ever* with probability at most alpha.
+An e-process starts at 1 and, while the null hypothesis holds, exceeds ``1 / alpha`` *ever* with
+probability at most ``alpha`` (Ville's inequality), whatever decides when to look. The comparison
+asks for any effect, by a scale-invariant mixture. The race asks for worse-only effects, by a
+mixture of likelihood ratios with ``effect ~ half-normal(0, tau^2)`` in units of the standard
+deviation of a difference, which a non-negative martingale dominates under "not worse".
 """
 
 from __future__ import annotations
@@ -10,8 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import log_ndtr
+from scipy.stats import t as student
 
 from trueup.decide.checks import FloatArray
+
+TAU = 1.5
+"""Scale of the effects that the race looks for, in standard deviations of a difference."""
 
 PRIOR_VARIANCE = 1.0
 """Variance g of the standardised effect in the mixture: the rule is sharpest near one sd."""
@@ -113,3 +121,81 @@ def confidence_radius(moments: Moments, alpha: float) -> FloatArray:
     square = moments.sum_of_squares / moments.count * (bound - 1.0)
     square = np.divide(square, 1.0 - bound / shrink, where=finite, out=np.full_like(square, np.inf))
     return np.asarray(np.sqrt(square))
+
+
+def log_evidence_known_variance(total: ArrayLike, n: ArrayLike, tau: float = TAU) -> FloatArray:
+    """Return the log e-value of ``n`` standardised differences with the sum ``total``.
+
+    Parameters
+    ----------
+    total : array-like
+        Sum of the differences (positive = worse), divided by their known standard deviation.
+    n : array-like
+        Number of differences.
+    tau : float, default 1.5
+        Scale of the half-normal mixture.
+
+    Returns
+    -------
+    array
+        ``log 2 - log(1 + n tau^2) / 2 + total^2 tau^2 / (2 (1 + n tau^2)) + log Phi(total tau /
+        sqrt(1 + n tau^2))``; large and positive = worse.
+
+    Notes
+    -----
+    Proved for independent differences that are sub-Gaussian with at most the given variance;
+    nothing is guaranteed where the variance is an estimate.
+
+    Examples
+    --------
+    >>> float(log_evidence_known_variance(0.0, 0))
+    0.0
+    """
+    total, n = np.asarray(total, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    spread = 1.0 + n * tau**2
+    exponent = total**2 * tau**2 / (2.0 * spread)
+    return np.asarray(
+        np.log(2.0) - 0.5 * np.log(spread) + exponent + log_ndtr(total * tau / np.sqrt(spread))
+    )
+
+
+def log_evidence_student(
+    total: ArrayLike, total_of_squares: ArrayLike, n: ArrayLike, tau: float = TAU
+) -> FloatArray:
+    """Return the log e-value of ``n`` differences whose variance is unknown.
+
+    Parameters
+    ----------
+    total, total_of_squares : array-like
+        Sum of the differences (positive = worse) and of their squares, in any unit.
+    n : array-like
+        Number of differences.
+    tau : float, default 1.5
+        Scale of the half-normal mixture.
+
+    Returns
+    -------
+    array
+        ``log 2 - log(1 + n tau^2) / 2 + (n / 2) log(A / A') + log F_n(B tau sqrt(n / (A' (1 + n
+        tau^2))))`` with ``B`` the sum, ``A`` the sum of squares, ``A' = A - B^2 tau^2 / (1 + n
+        tau^2)`` and ``F_n`` the distribution function of Student's t with n degrees of freedom. No
+        change of unit alters it.
+
+    Notes
+    -----
+    The mixture over the standard deviation is the right Haar measure, so the ratio is a martingale
+    for independent normal differences of mean 0 and any variance (Hendriksen, de Heide and Grünwald
+    2021; Pérez-Ortiz et al. 2024). A negative mean shifts every difference down by the same amount,
+    which lowers the ratio on every path. Differences that are all zero are no evidence: 0 is
+    returned.
+    """
+    total, n = np.asarray(total, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    squares = np.asarray(total_of_squares, dtype=np.float64)
+    spread = 1.0 + n * tau**2
+    known = (squares > 0.0) & (n > 0)
+    before = np.where(known, squares, 1.0)
+    after = np.maximum(before - np.where(known, total, 0.0) ** 2 * tau**2 / spread, before / spread)
+    n_safe = np.maximum(n, 1.0)
+    upper = student.logcdf(total * tau * np.sqrt(n_safe / (after * spread)), n_safe)
+    value = np.log(2.0) - 0.5 * np.log(spread) + 0.5 * n * np.log(before / after) + upper
+    return np.asarray(np.where(known, value, 0.0))

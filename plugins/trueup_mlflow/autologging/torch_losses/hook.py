@@ -16,8 +16,8 @@ from types import ModuleType
 from typing import Any
 
 from trueup_mlflow.autologging.hooking import Place, modules_with, replaced
-from trueup_mlflow.autologging.passes import Passes
-from trueup_mlflow.autologging.torch_batches import READERS, read_batch
+from trueup_mlflow.autologging.torch_losses.batches import READERS, read_batch
+from trueup_mlflow.autologging.torch_losses.passes import Passes
 
 OnFailure = Callable[[Exception], None]
 
@@ -97,7 +97,8 @@ def _watched(
             if value.requires_grad:
                 passes.train()
             else:
-                arguments = dict(zip(names, args, strict=False)) | kwargs
+                arguments = dict(zip(names, args, strict=False))
+                arguments.update(kwargs)
                 passes.add(_place(), read_batch(name, arguments, value))
         except Exception as failure:  # the user's loss has been computed and is returned
             with suppress(Exception):
@@ -127,5 +128,6 @@ def _place() -> tuple[object, int]:
     return frame.f_code, frame.f_lineno
 
 
+@functools.cache
 def _is_of_torch(module: str) -> bool:
     return module.startswith(("torch.", "lightning.", "pytorch_lightning."))

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import Bounds, minimize
 from scipy.special import logsumexp
 
-from trueup.calibrators.lines.line_plot import LinePlot, hats, quantile_knots
+from trueup.calibrators.line_plot import LinePlot, hats, quantile_knots
 from trueup.calibrators.probabilities import FloatArray
 from trueup.losses.bias import solve_softmax_shift
 

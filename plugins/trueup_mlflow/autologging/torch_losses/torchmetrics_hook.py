@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from trueup_mlflow.autologging.hooking import Place, modules_with, replaced
-from trueup_mlflow.autologging.passes import MAX_BYTES
 from trueup_mlflow.autologging.scored import Scored, snapshot
+from trueup_mlflow.autologging.torch_losses.passes import MAX_BYTES
 
 Record = Callable[[Scored], None]
 _FUNCTION = "mean_squared_error"
