@@ -178,13 +178,13 @@ def _decisions(names: Sequence[str], options: dict[str, Any]) -> list[Decision]:
                 pair = (name, names[-1])
                 logged = compare_and_log(candidate, baseline, metric, reader, how, pair)
                 outcome = gate_outcome(logged.comparison, options["gate"])
-                figure = _figure(uri or get_tracking_uri(), logged.run_id)
+                figure = figure_link(uri or get_tracking_uri(), logged.run_id)
                 found.append(Decision(*pair, metric, logged, outcome, figure))
                 count()
     return found
 
 
-def _figure(tracking_uri: str, run_id: str) -> str:
+def figure_link(tracking_uri: str, run_id: str) -> str:
     """Return a link to the figure where a server serves it, else where it lies."""
     path = "trueup/comparison.png"
     if not tracking_uri.startswith(("http://", "https://")):

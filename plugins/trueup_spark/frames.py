@@ -23,7 +23,7 @@ _DEFAULT_SPLIT = CrossFit()
 
 
 @dataclass(frozen=True)
-class _Query:
+class Query:
     """What a partition needs to know; it travels to the workers."""
 
     loss: str
@@ -104,10 +104,10 @@ def evaluate(
         "sample_weight": sample_weight,
     }
     columns = {argument: name for argument, name in given.items() if name is not None}
-    query = _Query(loss, split, None if labels is None else tuple(labels), columns, tuple(fields))
+    query = Query(loss, split, None if labels is None else tuple(labels), columns, tuple(fields))
     summary = summary_of(loss, split)
     selected = df.select(*_require(df, [*columns.values(), *fields]))
-    for row in selected.mapInArrow(partial(_summarise, query), "summary binary").collect():
+    for row in selected.mapInArrow(partial(summarise, query), "summary binary").collect():
         summary.merge(from_bytes(bytes(row["summary"])))
     return summary.compute()
 
@@ -117,7 +117,7 @@ def _require(df: DataFrame, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _summarise(query: _Query, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def summarise(query: Query, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the summary of one partition; nothing for a partition without rows."""
     summary = summary_of(query.loss, query.split)
     for batch in batches:

@@ -100,7 +100,7 @@ def test_the_command_prints_no_password(secured, tmp_path):
 
 
 def test_an_unexpected_traceback_is_printed_without_the_password():
-    failing = "raise RuntimeError('postgresql://me:%s@host/db')" % TYPED
+    failing = f"raise RuntimeError('postgresql://me:{TYPED}@host/db')"
     start = f"from trueup_cli.app import app; app.main = lambda **_: exec({failing!r})"
     command = [sys.executable, "-c", f"{start}; from trueup_cli import main; main()"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -29,7 +29,7 @@ from trueup.read.csv_files import Dialect
 from trueup.read.tables import read_columns, read_file
 from trueup.summaries import from_bytes, summary_of
 from trueup_cli.app import app
-from trueup_spark.frames import _Query, _summarise
+from trueup_spark.frames import Query, summarise
 
 
 @dataclass(frozen=True)
@@ -320,10 +320,10 @@ def by_partitions(paths, options, labels):
     """Run what a worker of Spark runs, on the batches that it gets."""
     merged = summary_of("log_loss", trueup.CrossFit())
     columns = {"y_true": "y", "y_pred": "p", "row_id": "id", "sample_weight": "w"}
-    query = _Query("log_loss", trueup.CrossFit(), labels or None, columns, ())
+    query = Query("log_loss", trueup.CrossFit(), labels or None, columns, ())
     for path in paths:
         batches = pq.read_table(path, columns=["id", "y", "p", "w"]).to_batches()
-        for part in _summarise(query, iter(batches)):
+        for part in summarise(query, iter(batches)):
             merged.merge(from_bytes(part.column("summary")[0].as_py()))
     return merged.compute()
 
