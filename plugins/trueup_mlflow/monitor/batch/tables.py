@@ -18,7 +18,7 @@ from trueup.read.files import require_room
 from trueup.read.tables import read_file
 from trueup_mlflow.monitor.batch.row_ids import ids_from_csv
 from trueup_mlflow.monitor.batch.schema import IdKind
-from trueup_mlflow.write.reasons import reason_of
+from trueup_mlflow.write.failures import reason_of
 
 
 def read_table(
