@@ -65,7 +65,7 @@ def _check_output(options: dict[str, Any]) -> None:
 
 def _apply(file: Path, options: dict[str, Any]) -> None:
     from trueup.calibrators import load_calibrator
-    from trueup.read.names import require_columns
+    from trueup.read.frames import require_columns
 
     frame, calibrator = _read(file), load_calibrator(options["calibrator"])
     fields, new = calibrator.fields_read_, options["column"] or f"calibrated_{options['proba']}"

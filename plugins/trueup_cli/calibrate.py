@@ -125,8 +125,8 @@ def _check_options(options: dict[str, Any]) -> None:
 def _read(file: Path, options: dict[str, Any]) -> pd.DataFrame:
     import pandas as pd
 
-    from trueup.read.labels import read_binary_labels
     from trueup.read.tables import read_columns
+    from trueup.read.targets import read_binary_labels
 
     optional = [options["time"], options["weight"]]
     wanted = [options["target"], options["proba"], *options["fields"], *filter(None, optional)]

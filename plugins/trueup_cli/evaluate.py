@@ -15,7 +15,7 @@ from trueup.evaluation.files import evaluate_files
 from trueup.losses import LOSSES
 from trueup.read.csv_files import Dialect, Role
 from trueup.read.files import resolve, size_when_read
-from trueup.read.id_types import ID_TYPES
+from trueup.read.ids import ID_TYPES
 from trueup.read.tables import read_columns
 from trueup.read.times import read_times
 from trueup.splits.text import parse_split

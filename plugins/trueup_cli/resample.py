@@ -114,7 +114,7 @@ def _learner(target: str) -> Any:
 
 
 def _read(file: Path, options: dict[str, Any]) -> pd.DataFrame:
-    from trueup.read.names import require_columns
+    from trueup.read.frames import require_columns
     from trueup.read.tables import read_file
     from trueup.read.times import read_times
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from trueup.errors import InvalidInputError
 from trueup.read.arrow import array_of_column, levels_of_column
-from trueup.read.names import require_columns
+from trueup.read.frames import require_columns
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, HoldOut, Split
 from trueup.summaries import from_bytes, summary_of

@@ -10,7 +10,7 @@ import numpy as np
 from trueup.errors import UndefinedMetricError
 from trueup.evaluation.evaluate import evaluate
 from trueup.losses import Loss, get_loss
-from trueup.read.inputs import read_rows
+from trueup.read.rows import read_rows
 from trueup.splits import CrossFit, Split
 from trueup.user_warning import warn_user
 

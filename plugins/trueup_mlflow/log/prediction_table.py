@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
 from trueup.read.columns import as_array, column, plain_numbers
-from trueup.read.frames import columns_of
+from trueup.read.frames import by_position, columns_of
 from trueup.read.ids import id_column, read_ids
-from trueup.read.order import by_position
 from trueup.read.times import read_times
 from trueup.redact import without_credentials
 from trueup.splits import CrossFit, Split

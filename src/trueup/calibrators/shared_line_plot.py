@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 from trueup.calibrators.line_plot import LinePlot, hats, quantile_knots
 from trueup.calibrators.probabilities import FloatArray
-from trueup.losses.bias import solve_softmax_shift
+from trueup.losses import solve_softmax_shift
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from trueup.decide.row_bootstrap import RowLosses, row_interval
 from trueup.decide.verdict import Comparison, Verdict
 from trueup.decide.win_rate import Proportion, metric_accuracy, paired_win_rate
 from trueup.errors import InvalidInputError
-from trueup.losses.scaling import exponent_of, scaled_by
+from trueup.losses.elementary import exponent_of, scaled_by
 
 
 def compare(

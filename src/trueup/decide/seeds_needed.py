@@ -16,7 +16,7 @@ from trueup.decide.checks import FloatArray, check_level, check_min_effect, chec
 from trueup.decide.e_process import Moments, confidence_radius
 from trueup.decide.pairing import Paired, Values, pair_up
 from trueup.errors import InvalidInputError
-from trueup.losses.scaling import exponent_of, scaled_by
+from trueup.losses.elementary import exponent_of, scaled_by
 
 PILOT_LEVEL = 0.8
 """Nominal coverage of the interval that a pilot gives."""

@@ -34,7 +34,7 @@ from trueup.monitoring.storage import (
     write,
 )
 from trueup.monitoring.trust.support import SUPPORT_ROWS, SupportCheck
-from trueup.read.order import require_one_order
+from trueup.read.frames import require_one_order
 
 ReferenceKind = Literal["held-out", "train"]
 

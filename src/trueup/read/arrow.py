@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from trueup._kernels import UInt64Array
 from trueup.errors import InvalidInputError
+from trueup.read.columns import missing_message
 from trueup.read.ids import ids_of_texts, is_decimal
-from trueup.read.missing import missing_message
 from trueup.read.texts import NULLS, TRUTH
 
 if TYPE_CHECKING:

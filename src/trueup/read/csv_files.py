@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from trueup.errors import InvalidInputError
-from trueup.read.names import require_columns
-from trueup.read.shown import shown
+from trueup.read.columns import shown
+from trueup.read.frames import require_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from trueup.arguments import raisable_limit
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.read.csv_files import CsvFile, Dialect, Role, open_csv_file, unreadable
-from trueup.read.names import require_columns
+from trueup.read.frames import require_columns
 from trueup.user_warning import warn_user
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ from trueup.fields.noise import measure_noise
 from trueup.fields.sums import TABLE_COLUMNS, LevelSums
 from trueup.losses import FloatArray
 from trueup.read.columns import column, read_weight
-from trueup.read.labels import read_binary_labels
-from trueup.read.order import by_position
-from trueup.read.predictions import read_probabilities
+from trueup.read.frames import by_position
+from trueup.read.targets import read_binary_labels, read_probabilities
 from trueup.summaries.exactness import require_total_weight
 from trueup.summaries.storage import corrupt
 

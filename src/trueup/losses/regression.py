@@ -1,4 +1,4 @@
-"""Deviances of positive targets: gamma, and Tweedie between Poisson and gamma."""
+"""The losses of numbers: targets, counts and positive amounts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,77 @@ from numbers import Real
 import numpy as np
 
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.losses.loss import FloatArray, Loss
+from trueup.losses.base import FloatArray, Loss
+from trueup.losses.elementary import entropy
+
+
+class SquaredError(Loss):
+    """Squared error, in squared units of the target (Section 3, Calibrated Quadratic Loss).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import SquaredError
+    >>> loss = SquaredError()
+    >>> margin = loss.link(np.array([1.5, 2.0]))
+    >>> loss.values(np.array([1.0, 2.0]), margin).round(4).tolist()
+    [0.25, 0.0]
+    """
+
+    name = "mean_squared_error"
+    task = "regression"
+
+    def link(self, y_pred: FloatArray) -> FloatArray:
+        return y_pred
+
+    def values(self, y_true: FloatArray, margin: FloatArray) -> FloatArray:
+        return np.asarray((y_true - margin) ** 2)
+
+    def fit_bias(
+        self, y_true: FloatArray, margin: FloatArray, weight: FloatArray | None
+    ) -> FloatArray:
+        return np.asarray(np.average(y_true - margin, weights=weight))
+
+    def correct(self, margin: FloatArray, bias: FloatArray) -> FloatArray:
+        return np.asarray(margin + bias)
+
+
+class PoissonDeviance(Loss):
+    """Unit Poisson deviance ``2 (y log(y / mu) - y + mu)``; the bias is added to ``log mu``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import PoissonDeviance
+    >>> loss = PoissonDeviance()
+    >>> margin = loss.link(np.array([1.0, 2.0]))
+    >>> loss.values(np.array([1.0, 2.0]), margin).round(4).tolist()
+    [0.0, 0.0]
+    """
+
+    name = "poisson_deviance"
+    task = "counts"
+
+    def link(self, y_pred: FloatArray) -> FloatArray:
+        return np.asarray(np.log(y_pred))
+
+    def values(self, y_true: FloatArray, margin: FloatArray) -> FloatArray:
+        return np.asarray(2.0 * (entropy(y_true) - y_true * margin - y_true + np.exp(margin)))
+
+    def fit_bias(
+        self, y_true: FloatArray, margin: FloatArray, weight: FloatArray | None
+    ) -> FloatArray:
+        observed = np.average(y_true, weights=weight)
+        if observed == 0.0:
+            raise UndefinedMetricError(
+                "y_true must hold a positive count where the bias is fitted",
+                "zeros only",
+                "Use more rows, or split=InSample() if all rows do.",
+            )
+        return np.asarray(np.log(observed / np.average(np.exp(margin), weights=weight)))
+
+    def correct(self, margin: FloatArray, bias: FloatArray) -> FloatArray:
+        return np.asarray(margin + bias)
 
 
 class _LogLinked(Loss):

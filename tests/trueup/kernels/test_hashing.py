@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trueup import HoldOut, InSample, Rolling, evaluate, require_same_rows
+from trueup._kernels.hashing import rows_fingerprint, salted_hash, splitmix64, timed_ids
 from trueup.errors import InvalidInputError, StateMismatchError
-from trueup.read.row_hash import row_ids, rows_fingerprint, salted_hash, splitmix64, timed_ids
+from trueup.read.ids import read_ids
 
 MASK = (1 << 64) - 1
 
@@ -40,25 +41,25 @@ def test_salted_hash_equals_pure_python(row, salt):
 
 
 def test_row_ids_default_to_the_position():
-    assert row_ids(None, 3).tolist() == [0, 1, 2]
+    assert read_ids(None, 3).tolist() == [0, 1, 2]
 
 
 def test_integer_ids_are_taken_as_they_are_in_any_integer_type():
     for dtype in (np.int8, np.int64, np.uint32, np.uint64):
-        assert row_ids(np.array([0, 5, 7], dtype=dtype), 3).tolist() == [0, 5, 7]
-    assert row_ids(np.array([-1]), 1).tolist() == [MASK]
+        assert read_ids(np.array([0, 5, 7], dtype=dtype), 3).tolist() == [0, 5, 7]
+    assert read_ids(np.array([-1]), 1).tolist() == [MASK]
 
 
 def test_string_ids_are_hashed_alike_in_every_container():
     expected = [int.from_bytes(blake2b(s.encode(), digest_size=8).digest(), "little") for s in "äb"]
     for column in (["ä", "b"], np.array(["ä", "b"]), pd.Series(["ä", "b"]), pl.Series(["ä", "b"])):
-        assert row_ids(column, 2).tolist() == expected
+        assert read_ids(column, 2).tolist() == expected
 
 
 @pytest.mark.parametrize("ids", [[0.5, 1.0], [1, "a"], [b"a", b"b"], [True, False]])
 def test_other_ids_are_refused(ids):
     with pytest.raises(InvalidInputError, match="row_id must be integers or strings; got dtype"):
-        row_ids(np.array(ids, dtype=None if 1 not in ids[:1] else object), 2)
+        read_ids(np.array(ids, dtype=None if 1 not in ids[:1] else object), 2)
 
 
 def random_rows(n=500, seed=0):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup._kernels import UInt64Array
-from trueup._kernels.plain import HashRule
+from trueup._kernels.hashing import HashRule
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.splits.periods import period_numbers, read_period
 

@@ -1,142 +1,22 @@
-"""The one bias term of a calibrated metric: the solvers.
-
-For log loss the term ``c`` of Algorithm 1 (Eq. 6 of the paper) is the root of one decreasing
-function, ``sum w sigmoid(l - c) - sum w y``. The root lies between ``min l - logit(ybar)`` and
-``max l - logit(ybar)``, so Newton's method can be safeguarded by an exact bracket.
-"""
+"""The losses of more than two classes, and the solver of their bias terms, one for each class."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, log, log1p
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.errors import UndefinedMetricError
-from trueup.losses.elementary import dot, log_softmax, logsumexp
-
-FloatArray = NDArray[np.float64]
+from trueup.losses.base import EPS, FloatArray, Loss
+from trueup.losses.elementary import log_softmax, logsumexp, softmax
 
 _TOLERANCE = 1e-12
-_NEWTON_TOLERANCE = 1e-7  # |f''| <= 2 |f'| here, so a Newton step s leaves an error of s^2
-_MAX_STEPS = 200
 _DIRECT_STEPS, _COOLED_STEPS = 20, 50
 _GOOD_START = 1e-4
 _SHARE_TOLERANCE = 1e-9
 _FARTHEST = 1e9  # beyond it the cooling would take hundreds of rounds, and float64 lacks the digits
 _SHORTENED = (1.0, 1 / 4, 1 / 16, 1 / 64)
-
-
-@dataclass(frozen=True)
-class LogitShift:
-    """Root of the calibration equation and the Newton steps that it took."""
-
-    value: float
-    steps: int
-
-
-def solve_logit_shift(
-    logit: FloatArray, y_true: FloatArray, weight: FloatArray | None = None
-) -> LogitShift:
-    """Solve ``sum w sigmoid(logit - c) = sum w y`` for ``c``.
-
-    Parameters
-    ----------
-    logit : array of shape (n,)
-        Finite log-odds.
-    y_true : array of shape (n,)
-        Labels in [0, 1].
-    weight : array of shape (n,), optional
-        Non-negative weights; integer weights equal repeated rows exactly.
-
-    Returns
-    -------
-    LogitShift
-        The root, to 1e-12, and the number of steps.
-
-    Raises
-    ------
-    UndefinedMetricError
-        If the weighted mean of ``y_true`` is 0 or 1: the root is infinite.
-
-    Notes
-    -----
-    Newton runs on ``logit(mean sigmoid(l - c)) - logit(ybar)``, nearly linear in ``c``; a step that
-    leaves the bracket is replaced by bisection; the ends of the bracket that no step has set are
-    taken from the logits when they are needed. Where more than half of the labels are
-    positive the mirrored problem is solved, so that no digit is lost in ``1 - mean``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from trueup.losses import solve_logit_shift
-    >>> round(float(solve_logit_shift(np.array([1.0, 3.0]), np.array([0.0, 1.0])).value), 6)
-    2.0
-    """
-    base_rate = _mean(y_true, weight)
-    if base_rate <= 0.5:
-        _require_both_classes(base_rate, base_rate)
-        return _safeguarded_newton(logit, base_rate, weight)
-    negative_rate = _mean(1.0 - y_true, weight)  # by rounding it may be above one half as well
-    _require_both_classes(negative_rate, base_rate)
-    mirrored = _safeguarded_newton(-logit, negative_rate, weight)
-    return LogitShift(-mirrored.value, mirrored.steps)
-
-
-def _mean(values: FloatArray, weight: FloatArray | None) -> float:
-    return float(
-        values.sum() / len(values) if weight is None else dot(weight, values) / weight.sum()
-    )
-
-
-def _require_both_classes(rarer: float, base_rate: float) -> None:
-    if not 0.0 < rarer < 1.0:
-        raise UndefinedMetricError(
-            "y_true must hold both classes where the bias is fitted",
-            f"a mean of {base_rate:g}",
-            "Use more rows, or split=InSample() if all rows do.",
-        )
-
-
-@np.errstate(over="ignore")  # of logits below -709, whose probability is then 0
-def _safeguarded_newton(
-    logit: FloatArray, base_rate: float, weight: FloatArray | None
-) -> LogitShift:
-    target = log(base_rate) - log1p(-base_rate)
-    low, high, c = -inf, inf, 0.0
-    share = None if weight is None else weight / weight.sum()
-    steps = 0
-    while steps < _MAX_STEPS:
-        steps += 1
-        probability = 1.0 / (1.0 + np.exp(c - logit))  # scipy's expit takes twice as long
-        mean, slope = _mean_and_slope(probability, share)
-        low, high = (c, high) if mean > base_rate else (low, c)
-        proposal, tolerance = _newton_proposal(c, mean, slope, target), _NEWTON_TOLERANCE
-        if not low <= proposal <= high:
-            low, high = max(low, logit.min() - target), min(high, logit.max() - target)
-            proposal, tolerance = 0.5 * (low + high), _TOLERANCE
-        step, c = proposal - c, proposal
-        if abs(step) <= tolerance * max(1.0, abs(c)):
-            break
-    return LogitShift(c, steps)
-
-
-def _mean_and_slope(probability: FloatArray, share: FloatArray | None) -> tuple[float, float]:
-    """Return the means of p and of p (1 - p)."""
-    if share is None:
-        n = len(probability)
-        mean = float(np.add.reduce(probability)) / n  # the method costs as much again on few rows
-        return mean, dot(probability, 1.0 - probability) / n
-    weighted = share * probability
-    return float(weighted.sum()), dot(weighted, 1.0 - probability)
-
-
-def _newton_proposal(c: float, mean: float, slope: float, target: float) -> float:
-    if slope <= 0.0 or not 0.0 < mean < 1.0:
-        return np.nan
-    miss = log(mean) - log1p(-mean) - target
-    return float(c + miss * mean * (1.0 - mean) / slope)
 
 
 def solve_softmax_shift(
@@ -278,3 +158,59 @@ def _require_equal_shares(problem: _ClassShares, bias: FloatArray) -> None:
             ),
             "Scale the logits down, or merge rare classes.",
         )
+
+
+class SoftmaxLogLoss(Loss):
+    """Negative log-likelihood of a class index, in nats; one bias per class with mean zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import SoftmaxLogLoss
+    >>> loss = SoftmaxLogLoss()
+    >>> margin = loss.link(np.array([[0.5, 0.25, 0.25]]))
+    >>> loss.values(np.array([0.0]), margin).round(4).tolist()
+    [0.6931]
+    """
+
+    name = "log_loss"
+    task = "multiclass"
+
+    def link(self, y_pred: FloatArray) -> FloatArray:
+        return np.asarray(np.log(np.clip(y_pred, EPS, 1.0)))
+
+    def values(self, y_true: FloatArray, margin: FloatArray) -> FloatArray:
+        own = np.take_along_axis(margin, y_true.astype(np.intp)[:, None], axis=1)[:, 0]
+        return np.asarray(logsumexp(margin, axis=1) - own)
+
+    def fit_bias(
+        self, y_true: FloatArray, margin: FloatArray, weight: FloatArray | None
+    ) -> FloatArray:
+        return solve_softmax_shift(margin, y_true.astype(np.intp), weight)
+
+    def correct(self, margin: FloatArray, bias: FloatArray) -> FloatArray:
+        return np.asarray(margin - bias)
+
+
+class SoftmaxBrierScore(SoftmaxLogLoss):
+    """Squared distance of the probabilities to the one-hot label, in [0, 2].
+
+    It is corrected by the shift of the softmax log loss, as the Brier score of two classes is by
+    that of the log loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import SoftmaxBrierScore
+    >>> margin = np.log([[0.5, 0.25, 0.25]])
+    >>> SoftmaxBrierScore().values(np.array([0.0]), margin).round(4).tolist()
+    [0.375]
+    """
+
+    name = "brier_score"
+    minimised_by_bias = False
+
+    def values(self, y_true: FloatArray, margin: FloatArray) -> FloatArray:
+        probability = softmax(margin)
+        own = np.take_along_axis(probability, y_true.astype(np.intp)[:, None], axis=1)[:, 0]
+        return np.asarray((probability**2).sum(axis=1) - 2.0 * own + 1.0)
