@@ -77,13 +77,28 @@ def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
 def public_names(face: str) -> list[tuple[str, str]]:
     """Return what a package's face hands on, as (name, home), without importing it."""
     tree = ast.parse((ROOT / face).read_text())
-    return sorted(
-        (alias.asname or alias.name, node.module)
+    listed = _all_of(tree)
+    handed_on = {
+        alias.name: node.module
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("trueup")
         for alias in node.names
-        if not alias.name.startswith("_")
-    )
+        if alias.asname == alias.name or alias.name in listed
+    }
+    here = ".".join(Path(face).parent.parts[1:])
+    return sorted({**dict.fromkeys(listed, here), **handed_on}.items())
+
+
+def _all_of(tree: ast.Module) -> list[str]:
+    """Return the names of ``__all__`` where it is written out."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return ast.literal_eval(node.value) if _is_literal(node.value) else []
+    return []
+
+
+def _is_literal(node: ast.expr) -> bool:
+    return isinstance(node, ast.List) and all(isinstance(e, ast.Constant) for e in node.elts)
 
 
 def _reference_page(page: str) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from trueup.arguments import raisable_limit
 from trueup.errors import InvalidInputError, UnscorableInputError
+from trueup.extras import needed_by
 from trueup.read.csv_files import CsvFile, Dialect, Role, open_csv_file, unreadable
 from trueup.read.frames import require_columns
 from trueup.user_warning import warn_user
@@ -236,12 +237,8 @@ def column_names(file: Path, dialect: Dialect | None = None) -> list[str]:
 
 def require_pyarrow() -> None:
     """Refuse to go on without pyarrow, with the command that installs it."""
-    try:
+    with needed_by("Reading files"):
         import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise ImportError(
-            "Reading files needs pyarrow. Install it with: pip install 'trueup[files]'"
-        ) from error
 
 
 def _parquet_batches(file: Path, columns: list[str], use_threads: bool) -> Iterator[pa.RecordBatch]:
