@@ -71,8 +71,8 @@ def _missing_package(missing: ImportError) -> str:
 
 
 def _is_expected(failure: Exception) -> bool:
-    # MLflow's class is known by its name: importing it would cost a second
-    mlflow_refused = type(failure).__module__ == "mlflow.exceptions"
+    # MLflow's classes are known by their names: importing them would cost a second
+    mlflow_refused = any(kind.__module__ == "mlflow.exceptions" for kind in type(failure).__mro__)
     return mlflow_refused or isinstance(failure, (TrueupError, OSError))
 
 
