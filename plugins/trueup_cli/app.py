@@ -50,8 +50,8 @@ class LazyGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        if cmd_name != "tune":  # which runs the user's own script, as it would run without trueup
-            ctx.with_resource(without_run_urls())
+        # tune runs the user's own script, as it would run without trueup
+        ctx.with_resource(without_run_urls(if_secret=cmd_name == "tune"))
         with one_line_failures():
             module = import_module(f"trueup_cli.{entry.module}")
         command: click.Command = getattr(module, cmd_name)

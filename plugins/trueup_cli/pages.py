@@ -11,7 +11,13 @@ from trueup_cli.shell.output import echo, progress
 @click.command("ui")
 @TRACKING_URI
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=5055, show_default=True, help="Port to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=5055,
+    show_default=True,
+    help="Port to listen on.",
+)
 @click.option(
     "--study-storage",
     default=None,

@@ -91,7 +91,9 @@ def resample(learner: str, file: Path, **options: Any) -> None:
         from trueup_mlflow import log_resampling
 
         with logged_run(options, "trueup resample") as (client, run_id):
-            log_resampling(estimate, prefix=options["prefix"], run_id=run_id, client=client)
+            where = {"prefix": options["prefix"], "run_id": run_id, "client": client}
+            if log_resampling(estimate, **where) is None:
+                raise BadInput("the estimate could not be logged. Mend what the warning says.")
 
 
 def _learner(target: str) -> Any:

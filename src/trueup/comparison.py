@@ -6,8 +6,9 @@ its values are one metric per seed, and lower is better unless said otherwise.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from trueup.extras import hand_on
 
 if TYPE_CHECKING:
     from trueup.decide.best_of import BestOf as BestOf
@@ -46,14 +47,4 @@ _HOME = {
 
 __all__ = list(_HOME)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'trueup.comparison' has no attribute {name!r}")
-    value = getattr(import_module(f"trueup.decide.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = hand_on(__name__, _HOME, within="trueup.decide")

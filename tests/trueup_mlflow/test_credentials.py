@@ -97,3 +97,14 @@ def test_the_command_prints_no_password(secured, tmp_path):
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert SECRET not in run.stdout + run.stderr
     assert run.returncode == 0, run.stderr
+
+
+def test_an_unexpected_traceback_is_printed_without_the_password():
+    failing = f"raise RuntimeError('postgresql://me:{TYPED}@host/db')"
+    start = f"from trueup_cli.app import app; app.main = lambda **_: exec({failing!r})"
+    command = [sys.executable, "-c", f"{start}; from trueup_cli import main; main()"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "Traceback" in run.stderr
+    assert "me:***@host/db" in run.stderr
+    assert SECRET not in run.stderr

@@ -115,6 +115,8 @@ def _estimates(
     from trueup_mlflow import monitor as monitoring
     from trueup_mlflow.monitor.batch.batches import estimate_chunks, estimate_periods
 
+    if time_format is not None and time_column is None:
+        raise BadInput("--time-format must come with --time-column. Give both.")
     if time_column is not None and (chunk_rows is not None or at is not None):
         raise BadInput("--time-column goes with neither --chunk-rows nor --at. Give one of them.")
     if segment is not None and (time_column is not None or chunk_rows is not None):

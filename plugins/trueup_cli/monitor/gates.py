@@ -65,7 +65,10 @@ def status(
 @click.option("--time-format", default=None, help="Format of times that are text; ISO 8601 else.")
 @click.option("--modified-time", is_flag=True, help="Take the time at which a file was modified.")
 @click.option(
-    "--prometheus-port", type=int, default=None, help="Serve the latest estimate on this port."
+    "--prometheus-port",
+    type=click.IntRange(0, 65535),
+    default=None,
+    help="Serve the latest estimate on this port.",
 )
 @monitored
 def watch(
@@ -115,6 +118,8 @@ def _times(
         raise BadInput(
             "--time-column, --name-pattern and --modified-time exclude each other. Give one."
         )
+    if time_format is not None and time_column is None and name_pattern is None:
+        raise BadInput("--time-format must come with --time-column or --name-pattern. Give one.")
     return BatchTimes(time_column, name_pattern, time_format, modified_time)
 
 

@@ -14,24 +14,8 @@ from typing import Any
 import click
 
 from trueup.errors import TrueupError, TrueupWarning
+from trueup.extras import EXTRA_OF, install_command
 from trueup_cli.shell.output import echo, shown
-
-_EXTRA_OF = {
-    "joblib": "sklearn",
-    "matplotlib": "mlflow",
-    "mlflow": "mlflow",
-    "numba": "numba",
-    "optuna": "optuna",
-    "pandas": "files",
-    "pyarrow": "files",
-    "pyspark": "spark",
-    "sklearn": "sklearn",
-    "starlette": "ui",
-    "torch": "torch",
-    "tqdm": "cli",
-    "uvicorn": "ui",
-    "yaml": "cli",
-}
 
 _PHRASES = {
     "labels=[negative, positive]": "--label NEGATIVE --label POSITIVE",
@@ -65,10 +49,11 @@ def one_line_failures() -> Iterator[None]:
             yield
         except ImportError as missing:  # also of ours, which names the extra
             package = _missing_package(missing)
-            if package not in _EXTRA_OF:
+            if package not in EXTRA_OF:
                 raise
-            command = f"pip install 'trueup[{_EXTRA_OF[package]}]'"
-            raise BadInput(f"{package} is not installed. Run: {command}") from missing
+            raise BadInput(
+                f"{package} is not installed. Run: {install_command(package)}"
+            ) from missing
         except click.ClickException as failure:
             failure.message = shown(failure.message)  # type: ignore[misc]  # there is no other way
             raise
@@ -86,8 +71,8 @@ def _missing_package(missing: ImportError) -> str:
 
 
 def _is_expected(failure: Exception) -> bool:
-    # MLflow's class is known by its name: importing it would cost a second
-    mlflow_refused = type(failure).__module__ == "mlflow.exceptions"
+    # MLflow's classes are known by their names: importing them would cost a second
+    mlflow_refused = any(kind.__module__ == "mlflow.exceptions" for kind in type(failure).__mro__)
     return mlflow_refused or isinstance(failure, (TrueupError, OSError))
 
 

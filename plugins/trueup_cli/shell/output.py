@@ -10,16 +10,21 @@ import re
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import TracebackType
 from typing import Any
 
 import click
 
 from trueup.redact import without_credentials
 
-# All control characters but tab and line feed, and those that turn the direction of a line.
-_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# All control characters but tab and line feed, those that turn the direction of a line, and halves
+# of a character, which stand for bytes of an argument that are no text and can't be printed.
+_OBEYED = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _RUN_URLS = "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"
 _PROGRESS_BAR = "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"
 _PATIENCE = 2.0  # seconds after which somebody wants to know that something happens
@@ -34,6 +39,13 @@ def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print a text on standard output, or on standard error, above a bar that is shown."""
     with _above_bars():
         click.echo(shown(text), err=err, nl=nl)
+
+
+def show_traceback(
+    kind: type[BaseException], failure: BaseException, trace: TracebackType | None
+) -> None:
+    """Print the traceback of what nobody expected, for ``sys.excepthook``, without passwords."""
+    echo("".join(traceback.format_exception(kind, failure, trace)), err=True, nl=False)
 
 
 def json_text(content: Any) -> str:
@@ -118,11 +130,20 @@ def quiet_mlflow() -> Iterator[None]:
 
 
 @contextmanager
-def without_run_urls() -> Iterator[None]:
+def without_run_urls(*, if_secret: bool = False) -> Iterator[None]:
     """Keep MLflow from printing the address of each run that ends, password and all.
 
     It would stand between the lines of ``--json``. A user who set the variable keeps it.
+
+    Parameters
+    ----------
+    if_secret : bool, default False
+        Only where the address of the store holds a password.
     """
+    address = os.environ.get("MLFLOW_TRACKING_URI", "")
+    if if_secret and without_credentials(address) == address:
+        yield
+        return
     chosen = os.environ.get(_RUN_URLS)
     os.environ.setdefault(_RUN_URLS, "true")
     try:

@@ -289,4 +289,6 @@ def _conclude(
             run_id = log_study(
                 found, confirmation=confirmed, experiment_name=experiment_name, client=client
             )
+        if run_id is None:
+            raise BadInput("the study could not be logged. Mend what the warning says, and resume.")
         echo(f"logged to MLflow run {run_id}", err=as_json)

@@ -6,9 +6,11 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from types import ModuleType
 
 from trueup import Split
+from trueup.extras import needed_by
 from trueup_mlflow.autologging.calibrated_metrics import TwinMaker, TwinOptions
 from trueup_mlflow.autologging.client_hook import hook_client
 from trueup_mlflow.autologging.coverage import IN_TRAINING, UNSEEN, explain
@@ -233,6 +235,8 @@ def autolog(
     >>> sorted(mlflow.get_run(run.info.run_id).data.metrics)
     ['bias_cost_loss', 'bias_term_loss', 'calibrated_loss', 'loss']
     """
+    with needed_by("autolog"):
+        import_module("mlflow")
     if disable:
         stop()
     else:

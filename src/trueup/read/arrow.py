@@ -147,7 +147,14 @@ def levels_of_column(batch: pa.RecordBatch, name: str, *, is_cells: bool = False
     column = batch.column(name)
     if pa.types.is_floating(column.type):  # NaN is no category
         return column.to_numpy(zero_copy_only=False)
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    try:
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    except pa.ArrowException:
+        raise InvalidInputError(
+            f"{name} must be text, whole numbers or dates",
+            str(column.type),
+            "Convert the column.",
+        ) from None
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     levels = encoded.dictionary.to_pylist()
     return _levels_of_cells(codes, levels, name) if is_cells else _categories(codes, levels)

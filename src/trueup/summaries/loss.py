@@ -302,6 +302,8 @@ class LossSummary:
                 f"{list(self._fields)} and {list(other._fields)}",
                 "Pass the same fields everywhere.",
             )
+        for name, field in self._fields.items():
+            field.require_room(other._fields[name])
         self._totals.merge(other._totals)
         self._state.merge(other._state)
         for name, field in self._fields.items():

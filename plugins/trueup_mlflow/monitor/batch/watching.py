@@ -25,7 +25,7 @@ from trueup_mlflow.monitor.batch.tables import read_table
 from trueup_mlflow.monitor.check.check_registry import check_uri
 from trueup_mlflow.monitor.check.registered_model import resolve
 from trueup_mlflow.monitor.session import Session
-from trueup_mlflow.write.reasons import reason_of
+from trueup_mlflow.write.failures import reason_of
 
 SUFFIXES = (".parquet", ".csv", ".csv.gz")
 SETTLED_SECONDS = 1.0
