@@ -58,6 +58,8 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
     """Point links at the places that files of the repository have in the site."""
     uri = page.file.src_uri
+    if uri == "reference/errors.md":
+        markdown += "\n".join(["\n## Every refusal\n", *refusals()])
     in_repository = uri if uri in OUTSIDE else f"docs/{uri}"
 
     def placed(link: re.Match[str]) -> str:
@@ -99,6 +101,27 @@ def _all_of(tree: ast.Module) -> list[str]:
 
 def _is_literal(node: ast.expr) -> bool:
     return isinstance(node, ast.List) and all(isinstance(e, ast.Constant) for e in node.elts)
+
+
+def refusals() -> list[str]:
+    """Return a table of what the code refuses, and what to do about it, by argument."""
+    found = set()
+    for file in sorted(ROOT.glob("src/trueup/**/*.py")) + sorted(ROOT.glob("plugins/**/*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            is_raised = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Error")
+            if is_raised and len(node.args) == 3:
+                rule, mend = _text(node.args[0]), _text(node.args[2])
+                found |= {(rule, mend)} if " must " in rule and mend else set()
+    rows = [f"| {rule} | {mend} |" for rule, mend in sorted(found, key=lambda row: row[0].lower())]
+    return ["| rule | mend |", "|---|---|", *rows]
+
+
+def _text(node: ast.AST) -> str:
+    """Return a literal text for a cell; what is only known when it is raised becomes dots."""
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    words = [str(part.value) if isinstance(part, ast.Constant) else "…" for part in parts]
+    text = "".join(words).replace("|", "\\|").replace("<", "&lt;")
+    return "" if text == "…" else re.sub(r"([*_\[\]])", r"\\\1", text)
 
 
 def _reference_page(page: str) -> str:

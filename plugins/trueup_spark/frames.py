@@ -84,11 +84,12 @@ def evaluate(
 
     Examples
     --------
-    Skipped where the docs are tested, since it needs Java:
+    With a session of Spark, which needs Java:
 
     >>> from trueup_spark import evaluate
-    >>> rows = spark.read.parquet("val.parquet")  # doctest: +SKIP
-    >>> evaluate(rows, y_true="click", y_proba="p", row_id="id")  # doctest: +SKIP
+    >>> rows = spark.createDataFrame([(i, i % 2, 0.4) for i in range(200)], ["id", "click", "p"])
+    >>> round(evaluate(rows, y_true="click", y_proba="p", row_id="id").calibrated, 3)
+    0.7
     """
     if row_id is None and isinstance(split, (CrossFit, HoldOut)):
         raise InvalidInputError(

@@ -70,10 +70,33 @@ class TrueupCallback(Callback):
 
     Examples
     --------
-    ``validation_step`` returns ``{"y_true": y, "y_logit": logit}``; then:
-
+    >>> import mlflow
+    >>> import torch
+    >>> from lightning.pytorch import LightningModule, Trainer
     >>> from trueup_mlflow import LightningCallback
-    >>> trainer = Trainer(callbacks=[LightningCallback()])  # doctest: +SKIP
+    >>> class Logistic(LightningModule):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.model = torch.nn.Linear(1, 1)
+    ...     def training_step(self, batch):
+    ...         return self.validation_step(batch)["loss"]
+    ...     def validation_step(self, batch):
+    ...         x, y = batch
+    ...         logit = self.model(x)[:, 0]
+    ...         loss = torch.nn.functional.binary_cross_entropy_with_logits(logit, y)
+    ...         return {"loss": loss, "y_true": y, "y_logit": logit}
+    ...     def configure_optimizers(self):
+    ...         return torch.optim.SGD(self.parameters(), lr=0.1)
+    >>> x = torch.linspace(-1.0, 1.0, 200)[:, None]
+    >>> rows = torch.utils.data.DataLoader([*zip(x, (x[:, 0] > 0).float())], batch_size=100)
+    >>> callback, quiet = LightningCallback(), {"logger": False, "enable_checkpointing": False}
+    >>> quiet |= {"enable_progress_bar": False, "enable_model_summary": False}
+    >>> with mlflow.start_run() as run:
+    ...     Trainer(max_epochs=1, accelerator="cpu", callbacks=[callback], **quiet).fit(
+    ...         Logistic(), rows, rows
+    ...     )
+    >>> "calibrated_val_log_loss" in mlflow.get_run(run.info.run_id).data.metrics
+    True
     """
 
     def __init__(
