@@ -13,7 +13,16 @@ from trueup import Split
 from trueup.extras import needed_by
 from trueup_mlflow.autologging.calibrated_metrics import TwinMaker, TwinOptions
 from trueup_mlflow.autologging.client_hook import hook_client
-from trueup_mlflow.autologging.coverage import IN_TRAINING, UNSEEN, explain
+from trueup_mlflow.autologging.coverage import (
+    IN_TRAINING,
+    NEAR,
+    NOT_COVERED,
+    OF_PROCESSES,
+    TRAINING_TOO,
+    UNKNOWN,
+    UNSEEN,
+    explain,
+)
 from trueup_mlflow.autologging.recent import Match, RecentScores, number_of
 from trueup_mlflow.autologging.scored import Scored
 from trueup_mlflow.autologging.sklearn_hook import READERS, hook_module
@@ -39,6 +48,7 @@ class Session:
         self.passes = Passes(self.hook_mlflow)
         self._maker = TwinMaker(self.find, options, self.explain)
         self._undo: dict[str, Undo] = {}
+        self._cross_validated = ""
         self._closed = False
         self._warned = False
         self._lock = threading.RLock()
@@ -63,15 +73,17 @@ class Session:
 
     def hook_xgboost(self, module: ModuleType) -> None:
         """Watch the metrics of XGBoost's trainings."""
-        from trueup_mlflow.autologging.booster_hooks import hook_xgboost
+        from trueup_mlflow.autologging.booster_hooks import hook_cv, hook_xgboost
 
         self._hook(module.__name__, lambda: hook_xgboost(module, self.record, self.warn_once))
+        self._hook(f"{module.__name__}.cv", lambda: hook_cv(module, self._cross_validates))
 
     def hook_lightgbm(self, module: ModuleType) -> None:
         """Watch the metrics of LightGBM's trainings."""
-        from trueup_mlflow.autologging.booster_hooks import hook_lightgbm
+        from trueup_mlflow.autologging.booster_hooks import hook_cv, hook_lightgbm
 
         self._hook(module.__name__, lambda: hook_lightgbm(module, self.record, self.warn_once))
+        self._hook(f"{module.__name__}.cv", lambda: hook_cv(module, self._cross_validates))
 
     def hook_mlflow(self, _module: ModuleType | None = None) -> None:
         """Put twins into the requests of the MLflow client, once that is there."""
@@ -94,10 +106,21 @@ class Session:
         """Return why a logged number was not recognised."""
         number = number_of(value)
         seen = [*self.recent.numbers(), *self.passes.numbers()]
+        trained = self.passes.saw_training
         if number is None or not seen:
-            return IN_TRAINING if self.passes.saw_training else UNSEEN
-        reason = explain(number, seen)
+            reason = IN_TRAINING if trained else UNSEEN
+        else:
+            reason = explain(number, seen)
+        if self._cross_validated and reason in (UNKNOWN, UNSEEN):
+            return NOT_COVERED.format(self._cross_validated)
+        if reason == UNKNOWN and trained:
+            reason += TRAINING_TOO
+        if reason.startswith((UNKNOWN, NEAR)) and _is_one_of_several():
+            reason += OF_PROCESSES
         return f"{reason}; {TOO_LARGE}" if self.passes.dropped else reason
+
+    def _cross_validates(self, name: str) -> None:
+        self._cross_validated = name
 
     def warn_once(self, failure: Exception) -> None:
         """Warn of the first failure; the user's own calls are not affected."""
@@ -160,6 +183,14 @@ def start(
         register_post_import_hook(_harmless(hook), name, overwrite=False)
     if not while_mlflow_loads:
         session.hook_mlflow()
+
+
+def _is_one_of_several() -> bool:
+    """Return whether the process trains together with others."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available():
+        return False
+    return bool(distributed.is_initialized() and distributed.get_world_size() > 1)
 
 
 def _harmless(hook: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:

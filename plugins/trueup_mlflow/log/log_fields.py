@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from trueup import Evaluation, FieldCalibration
+from trueup.redact import without_credentials
 from trueup_mlflow.write.items import cells_key, figure_file, table_file
 from trueup_mlflow.write.writer import RunWriter
 
@@ -40,7 +41,7 @@ def cells_table(fields: Mapping[str, FieldCalibration]) -> pa.Table:
     """Return one row for each field and level: ``field`` and the columns of ``FieldCells``."""
     tables = []
     for name, measured in fields.items():
-        names = pa.array([name] * len(measured.cells.level), pa.string())
+        names = pa.array([without_credentials(name)] * len(measured.cells.level), pa.string())
         tables.append(pa.table({"field": names, **measured.cells.to_columns()}))
     return pa.concat_tables(tables)
 

@@ -91,7 +91,7 @@ def _watched(
     @functools.wraps(function)
     def watched(*args: Any, **kwargs: Any) -> Any:
         value = function(*args, **kwargs)
-        if is_compiling():
+        if is_compiling() or value.is_meta:  # no numbers are computed
             return value
         try:
             if value.requires_grad:

@@ -12,6 +12,7 @@ import math
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
@@ -59,10 +60,13 @@ class Epoch:
         """Return the serial of the last batch and the section, for each; set ``whole`` to all."""
         cut = self.seen[0].serial, self.seen[-1].serial
         if cut != self._cut:
-            self._cut, self.whole = cut, Section(_batches(self.seen))
-            fetch_losses(self.whole.batches)
-            parts = list(_parts(self.seen))
-            self._sections = [(part[-1].serial, Section(_batches(part))) for part in parts]
+            self._cut, self.whole, self._sections = cut, Section([]), []
+            with suppress(Exception):  # tensors without numbers, as under vmap
+                whole = Section(_batches(self.seen))
+                fetch_losses(whole.batches)
+                parts = list(_parts(self.seen))
+                self._sections = [(part[-1].serial, Section(_batches(part))) for part in parts]
+                self.whole = whole
         return self._sections
 
 
@@ -166,9 +170,8 @@ class Passes:
 
     def _sections(self) -> list[Section]:
         """Return the sections of all places, the latest first."""
-        found = [
-            one for epochs in self._places.values() for epoch in epochs for one in epoch.sections()
-        ]
+        epochs = [epoch for epochs in self._places.values() for epoch in epochs]
+        found = [one for epoch in epochs for one in epoch.sections()]
         return [section for _, section in sorted(found, key=itemgetter(0), reverse=True)]
 
     def _forget(self, current: deque[Epoch]) -> None:

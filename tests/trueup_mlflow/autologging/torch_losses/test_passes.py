@@ -12,8 +12,6 @@ from torch.utils.data import DataLoader, TensorDataset
 import trueup
 from trueup import CrossFit
 from trueup_mlflow.autologging.torch_losses import passes as passes_module
-from trueup_mlflow.autologging.torch_losses.hook import hook_functional, hook_switches
-from trueup_mlflow.autologging.torch_losses.passes import Passes
 
 N = 330
 LOSSES = {
@@ -21,16 +19,6 @@ LOSSES = {
     "classes": nn.CrossEntropyLoss,
     "squares": nn.MSELoss,
 }
-
-
-@pytest.fixture
-def passes():
-    seen = Passes()
-    undo = [hook_functional(functional, seen, lambda failure: pytest.fail(str(failure)))]
-    undo.append(hook_switches(torch, seen))
-    yield seen
-    for back in undo:
-        back()
 
 
 def rows(kind, seed=0, n=N):
