@@ -25,13 +25,10 @@ TRAIN = """import mlflow
 with mlflow.start_run():
     mlflow.log_metric("val_loss", 0.5)
 """
-PROJECT = (
-    """name: p
+PROJECT = f"""name: p
 entry_points:
-  main: {command: "%s train.py"}
+  main: {{command: "{sys.executable} train.py"}}
 """
-    % sys.executable
-)  # noqa: UP031 - braces are YAML's
 
 
 def seconds(command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> float:
