@@ -249,7 +249,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("task", choices=TASKS)
     parser.add_argument("--data", type=Path, required=True, help="Folder of the data sets.")
-    parser.add_argument("--seeds", type=int, default=16)
+    parser.add_argument("--seeds", type=int, default=10)
     arguments = parser.parse_args()
     make_table(arguments.task, arguments.data, arguments.seeds)
 

@@ -62,9 +62,12 @@ def test_a_terminal_shows_a_bar(folder):
     assert "6/6" in shown
 
 
-@pytest.mark.parametrize("option", ["--trials", "--n-base", "--finals"])
-def test_a_budget_stands_alone(folder, option):
-    result = invoke("my_script.py:train_number", "--budget", "24", option, "3")
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--trials", "3"), ("--n-base", "3"), ("--finals", "3"), ("--alpha", "0.1")],
+)
+def test_a_budget_stands_alone(folder, option, value):
+    result = invoke("my_script.py:train_number", "--budget", "24", option, value)
     assert result.exit_code == 2
     assert f"--budget must stand alone; got {option} too" in result.output
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from trueup_cli.tune.plan import TunePlan
 
 COMMANDLINE = click.core.ParameterSource.COMMANDLINE
-_SPLIT = ("trials", "n_base", "finals")
-"""Options that a budget decides."""
+_SPLIT = ("trials", "n_base", "finals", "alpha", "variance", "epsilon")
+"""Options that a budget decides, or has no use for: it eliminates nothing."""
 _FIGURES = (".png", ".svg", ".pdf")
 
 

@@ -129,11 +129,15 @@ def open_study(plan: TunePlan, *, load_if_exists: bool = True) -> optuna.Study:
         storage=open_storage(plan.storage),
         study_name=plan.study_name,
         direction=plan.direction,
-        pruner=SeedRacePruner(
-            plan.trials if plan.budget is None else None, plan.alpha, plan.epsilon, plan.variance
-        ),
+        pruner=_pruner(plan),
         load_if_exists=load_if_exists,
     )
+
+
+def _pruner(plan: TunePlan) -> optuna.pruners.BasePruner:
+    if plan.budget is not None:  # seeds take turns, so no two configurations can be raced
+        return optuna.pruners.NopPruner()
+    return SeedRacePruner(plan.trials, plan.alpha, plan.epsilon, plan.variance)
 
 
 def plan_sampler(plan: TunePlan, worker: int, begun: int) -> optuna.samplers.BaseSampler:
