@@ -3,7 +3,7 @@
 ``python benchmarks/autolog_overhead.py`` writes ``autolog_overhead.md`` beside this file. Epochs
 without and with autologging take turns, so that both see the same machine; a pair gives one
 difference, after one epoch that is not counted. The epoch trains, validates and logs the validation
-loss to a SQLite store.
+loss to a SQLite store; that of the third network logs the loss of each training step too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import statistics
 import tempfile
 import time
 import tracemalloc
+from dataclasses import dataclass
 from pathlib import Path
 
 import mlflow
@@ -25,7 +26,25 @@ from torch.utils.data import DataLoader, TensorDataset
 from trueup_mlflow import autolog
 
 RESULT = Path(__file__).with_suffix(".md")
-COLUMNS, HIDDEN, BATCH = 20, 64, 64
+COLUMNS = 20
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network, its rows, and whether the loss of each training step is logged."""
+
+    n_train: int
+    n_validation: int
+    hidden: int = 64
+    batch: int = 64
+    logs_steps: bool = False
+
+
+CASES = (
+    Case(20_000, 4_000),
+    Case(50_000, 10_000),
+    Case(12_800, 2_560, hidden=1150, batch=128, logs_steps=True),  # some 100 steps a second
+)
 
 
 def data(n: int, seed: int) -> TensorDataset:
@@ -35,50 +54,61 @@ def data(n: int, seed: int) -> TensorDataset:
     return TensorDataset(torch.tensor(x), torch.tensor(y))
 
 
-def batches(dataset: TensorDataset) -> list[tuple[torch.Tensor, ...]]:
-    """Return the batches, loaded before: the time of a loader would hide the overhead."""
-    return [tuple(batch) for batch in DataLoader(dataset, batch_size=BATCH)]
-
-
 class Training:
     """A small network, and what one epoch of it takes."""
 
-    def __init__(self, n_train: int, n_validation: int) -> None:
+    def __init__(self, case: Case) -> None:
         torch.manual_seed(0)
-        layers = (nn.Linear(COLUMNS, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1))
-        self.model = nn.Sequential(*layers)
+        layers = [nn.Linear(COLUMNS, case.hidden), nn.ReLU()]
+        if case.logs_steps:
+            layers += [nn.Linear(case.hidden, case.hidden // 2), nn.ReLU()]
+        self.model = nn.Sequential(*layers, nn.LazyLinear(1))
+        self.case = case
+        self.train = self.batches(data(case.n_train, 0))
+        self.validation = self.batches(data(case.n_validation, 1))
+        self.model(self.train[0][0])
         self.optimizer = torch.optim.Adam(self.model.parameters(), 1e-3)
-        self.train, self.validation = batches(data(n_train, 0)), batches(data(n_validation, 1))
         self.criterion = nn.BCEWithLogitsLoss()
-        self.n_validation = n_validation
+        self.step = 0
+
+    def batches(self, dataset: TensorDataset) -> list[tuple[torch.Tensor, ...]]:
+        """Return the batches, loaded before: the time of a loader would hide the overhead."""
+        return [tuple(batch) for batch in DataLoader(dataset, batch_size=self.case.batch)]
 
     def epoch(self) -> tuple[float, float]:
-        """Return the seconds of CPU of the loops and of the logging call."""
-        start = time.process_time()
+        """Return the seconds of CPU of the epoch, and of its logging calls alone."""
+        start, logging = time.process_time(), 0.0
         self.model.train()
         for x, y in self.train:
             self.optimizer.zero_grad()
-            self.criterion(self.model(x).squeeze(1), y).backward()
+            loss = self.criterion(self.model(x).squeeze(1), y)
+            loss.backward()
             self.optimizer.step()
+            if self.case.logs_steps:
+                logging += self.log("train_loss", loss.item())
         self.model.eval()
         total = 0.0
         with torch.no_grad():
             for x, y in self.validation:
                 total += self.criterion(self.model(x).squeeze(1), y).item() * len(y)
-        looped = time.process_time()
-        mlflow.log_metric("val_loss", total / self.n_validation)
-        return looped - start, time.process_time() - looped
+        logging += self.log("val_loss", total / self.case.n_validation)
+        return time.process_time() - start, logging
+
+    def log(self, key: str, value: float) -> float:
+        """Log a loss and return the seconds of CPU that this took."""
+        before, self.step = time.process_time(), self.step + 1
+        mlflow.log_metric(key, value, step=self.step)
+        return time.process_time() - before
 
 
 def measure(training: Training, pairs: int) -> dict[str, list[tuple[float, float]]]:
     times: dict[str, list[tuple[float, float]]] = {"without": [], "with": []}
-    for _ in range(pairs):
-        for name in times:
-            if name == "with":
-                autolog()
+    for pair in range(pairs):
+        for name in sorted(times, reverse=pair % 2 == 0):  # each comes first as often
+            autolog(disable=name == "without")
             training.epoch()  # Python's caches of attributes are empty after a switch
             times[name].append(training.epoch())
-        autolog(disable=True)
+    autolog(disable=True)
     return times
 
 
@@ -86,7 +116,7 @@ def held_memory(n_validation: int) -> float:
     """Return the MiB that are held after three epochs, beyond those without autologging."""
     held = []
     for is_on in (False, True):
-        training = Training(BATCH, n_validation)
+        training = Training(Case(64, n_validation))
         if is_on:
             autolog()
         tracemalloc.start()
@@ -98,43 +128,49 @@ def held_memory(n_validation: int) -> float:
     return held[1] - held[0]
 
 
-def table(rows: list[tuple[int, int, dict[str, list[tuple[float, float]]]]]) -> str:
+def table(rows: list[tuple[Case, dict[str, list[tuple[float, float]]]]]) -> str:
     lines = [
-        "| training rows | validation rows | epoch, ms | added to the loops | added to logging |",
-        "|---|---|---|---|---|",
+        "| training rows | validation rows | logged | epoch, ms | trueup adds | of this, logging |",
+        "|---|---|---|---|---|---|",
     ]
-    for n_train, n_validation, times in rows:
-        base = statistics.median(sum(pair) for pair in times["without"])
-        parts = [
+    for case, times in rows:
+        base = statistics.median(whole for whole, _ in times["without"])
+        added = [
             statistics.median(
                 after[part] - before[part]
                 for before, after in zip(times["without"], times["with"], strict=True)
             )
             for part in (0, 1)
         ]
-        cells = [f"{part * 1e3:+.1f} ms ({part / base:+.1%})" for part in parts]
-        lines.append(f"| {n_train} | {n_validation} | {base * 1e3:.0f} | {cells[0]} | {cells[1]} |")
+        cells = [f"{part * 1e3:+.1f} ms ({part / base:+.1%})" for part in added]
+        logged = "each step and epoch" if case.logs_steps else "each epoch"
+        lines.append(
+            f"| {case.n_train} | {case.n_validation} | {logged} | {base * 1e3:.0f} | "
+            f"{cells[0]} | {cells[1]} |"
+        )
     return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--pairs", type=int, default=60)
     pairs = parser.parse_args().pairs
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
         with mlflow.start_run():
             rows = [
-                (n_train, n_validation, measure(Training(n_train, n_validation), pairs))
-                for n_train, n_validation in ((20_000, 4_000), (50_000, 10_000))
+                (case, measure(Training(case), max(3, pairs // (4 if case.logs_steps else 1))))
+                for case in CASES
             ]
             memory = held_memory(50_000)
     text = (
         "# What autologging costs a torch training\n\n"
-        f"A network of {COLUMNS} columns and {HIDDEN} hidden units, batches of {BATCH}, Adam, one "
-        f"thread; CPU time, medians over {pairs} pairs of epochs without and with autologging; "
-        f"torch {torch.__version__}, {platform.machine()}. Written by "
+        f"Networks of {COLUMNS} columns with 64 hidden units and batches of 64, and one with "
+        "1,150 and 575 that takes about 10 ms a step; Adam, one thread, a SQLite store. CPU "
+        "time, medians over "
+        f"{pairs} pairs of epochs without and with autologging (a quarter of them for the last "
+        f"row); torch {torch.__version__}, {platform.machine()}. Written by "
         "`python benchmarks/autolog_overhead.py`.\n\n"
         f"{table(rows)}\n\n"
         "The logging call with autologging evaluates all validation rows and writes three metrics "

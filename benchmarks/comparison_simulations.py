@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from trueup.comparison import variance_reduction
-from trueup.decide.accuracy import newcombe_interval
+from trueup.decide.e_process import confidence_radius, log_e_process, prefix_moments
 from trueup.decide.seeds_needed import seeds_from_differences, seeds_to_verdict
-from trueup.decide.sequential import confidence_radius, log_e_process, prefix_moments
+from trueup.decide.win_rate import newcombe_interval
 
 FloatArray = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]

@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from trueup import evaluate
 from trueup.comparison import compare, order_note, variance_reduction
-from trueup.decide.sequential import confidence_radius, prefix_moments
+from trueup.decide.e_process import confidence_radius, prefix_moments
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from click_model import DEEPFM, MLP, MLP_DECAYED, Pipeline, load_flights, train

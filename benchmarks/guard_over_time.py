@@ -31,7 +31,7 @@ from trueup.calibrators import (
 )
 from trueup.calibrators.base import Rows
 from trueup.calibrators.judging.drift import DRIFT_WINDOWS, Backtest
-from trueup.calibrators.judging.guard_rule import Rule
+from trueup.calibrators.judging.guard_decision import Rule
 from trueup.calibrators.judging.origins import cut_origins
 from trueup.calibrators.judging.paired_change import Change, log_loss_change
 

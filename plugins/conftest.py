@@ -1,18 +1,35 @@
 """Docstring examples of the plugins run in a folder and a store of their own.
 
 Those of the monitor find a registered model ``models:/demand/1`` with its check, and the tables
-``held_out``, ``january``, ``february`` (without labels) and ``january_labels``. Those of tuning
-find ``train`` and a ``study`` of six trials.
+``held_out``, ``january``, ``february`` (without labels) and ``january_labels``; those of Spark find
+a session ``spark``, those of tuning ``train`` and a ``study`` of six trials. An example of a
+framework that is not installed is skipped.
 """
 
 from __future__ import annotations
 
 import pytest
+from tests.spark_session import HAS_JAVA, REQUIRED, local_session
+
+FRAMEWORKS = {"huggingface": "transformers", "keras": "keras", "lightning": "lightning"}
+
+
+def pytest_collection_modifyitems(items):
+    """Let frameworks warn about themselves, as the tests of the callbacks do."""
+    for item in items:
+        if FRAMEWORKS.keys() & {*item.name.split(".")} or item.name.startswith("trueup_spark"):
+            item.add_marker(pytest.mark.filterwarnings("ignore"))
 
 
 @pytest.fixture(autouse=True)
 def _own_store(request, tmp_path, monkeypatch):
-    of_monitor = request.node.name.startswith("trueup_mlflow.monitor")
+    name = request.node.name
+    for framework in FRAMEWORKS.keys() & {*name.split(".")}:
+        monkeypatch.setenv("KERAS_BACKEND", "torch")
+        pytest.importorskip(FRAMEWORKS[framework])
+    if name.startswith("trueup_spark"):
+        request.getfixturevalue("_spark")
+    of_monitor = name.startswith("trueup_mlflow.monitor")
     folder = request.getfixturevalue("_monitored") if of_monitor else tmp_path
     monkeypatch.chdir(folder)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{folder / 'mlflow.db'}")
@@ -40,6 +57,17 @@ def _tuned():
     study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
     study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
     return {"study": study, "train": train}
+
+
+@pytest.fixture(scope="session")
+def _spark(tmp_path_factory, doctest_namespace):
+    if not HAS_JAVA and not REQUIRED:
+        pytest.skip("Spark needs Java, which is missing")
+    pytest.importorskip("pyspark")
+    options = {"spark.sql.shuffle.partitions": "2"}
+    with local_session(tmp_path_factory.mktemp("spark"), options) as session:
+        doctest_namespace["spark"] = session
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from click_models_training import Scores
 from numpy.typing import NDArray
 
 from trueup.comparison import Comparison, Proportion, compare, metric_accuracy, paired_win_rate
-from trueup.decide.accuracy import share_of_pairs
+from trueup.decide.win_rate import share_of_pairs
 
 Results = dict[str, Scores]
 N_RESAMPLES = 1000

@@ -15,7 +15,7 @@ from rolling_tables import TABLES, Pair, Results
 
 import trueup
 from trueup.comparison import Proportion, metric_accuracy, paired_win_rate, variance_reduction
-from trueup.decide.accuracy import share_of_pairs
+from trueup.decide.win_rate import share_of_pairs
 
 FloatArray = NDArray[np.float64]
 Scores = dict[str, FloatArray]

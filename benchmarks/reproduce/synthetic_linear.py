@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from tqdm import tqdm
 
-from trueup.decide.accuracy import share_of_pairs
+from trueup.decide.win_rate import share_of_pairs
 from trueup.splits import CrossFit, Part
 
 FloatArray = NDArray[np.float64]

@@ -58,6 +58,8 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
     """Point links at the places that files of the repository have in the site."""
     uri = page.file.src_uri
+    if uri == "reference/errors.md":
+        markdown += "\n".join(["\n## Every refusal\n", *refusals()])
     in_repository = uri if uri in OUTSIDE else f"docs/{uri}"
 
     def placed(link: re.Match[str]) -> str:
@@ -77,13 +79,49 @@ def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
 def public_names(face: str) -> list[tuple[str, str]]:
     """Return what a package's face hands on, as (name, home), without importing it."""
     tree = ast.parse((ROOT / face).read_text())
-    return sorted(
-        (alias.asname or alias.name, node.module)
+    listed = _all_of(tree)
+    handed_on = {
+        alias.name: node.module
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("trueup")
         for alias in node.names
-        if not alias.name.startswith("_")
-    )
+        if alias.asname == alias.name or alias.name in listed
+    }
+    here = ".".join(Path(face).parent.parts[1:])
+    return sorted({**dict.fromkeys(listed, here), **handed_on}.items())
+
+
+def _all_of(tree: ast.Module) -> list[str]:
+    """Return the names of ``__all__`` where it is written out."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return ast.literal_eval(node.value) if _is_literal(node.value) else []
+    return []
+
+
+def _is_literal(node: ast.expr) -> bool:
+    return isinstance(node, ast.List) and all(isinstance(e, ast.Constant) for e in node.elts)
+
+
+def refusals() -> list[str]:
+    """Return a table of what the code refuses, and what to do about it, by argument."""
+    found = set()
+    for file in sorted(ROOT.glob("src/trueup/**/*.py")) + sorted(ROOT.glob("plugins/**/*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            is_raised = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Error")
+            if is_raised and len(node.args) == 3:
+                rule, mend = _text(node.args[0]), _text(node.args[2])
+                found |= {(rule, mend)} if " must " in rule and mend else set()
+    rows = [f"| {rule} | {mend} |" for rule, mend in sorted(found, key=lambda row: row[0].lower())]
+    return ["| rule | mend |", "|---|---|", *rows]
+
+
+def _text(node: ast.AST) -> str:
+    """Return a literal text for a cell; what is only known when it is raised becomes dots."""
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    words = [str(part.value) if isinstance(part, ast.Constant) else "…" for part in parts]
+    text = "".join(words).replace("|", "\\|").replace("<", "&lt;")
+    return "" if text == "…" else re.sub(r"([*_\[\]])", r"\\\1", text)
 
 
 def _reference_page(page: str) -> str:

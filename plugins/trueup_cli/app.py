@@ -9,7 +9,7 @@ import click
 
 import trueup
 from trueup_cli.shell.failures import one_line_failures
-from trueup_cli.shell.quiet import without_run_urls
+from trueup_cli.shell.output import without_run_urls
 
 
 class _Entry(NamedTuple):
@@ -29,9 +29,10 @@ COMMANDS = {
     "monitor": _Entry(
         "monitor.commands", "Estimate the error of registered models before labels arrive."
     ),
-    "report": _Entry("report", "Write the page of an experiment or a model to one file."),
+    "report": _Entry("pages", "Write the page of an experiment or a model to one file."),
+    "resample": _Entry("resample", "Estimate a learner's error on new training sets."),
     "tune": _Entry("tune.command", "Tune hyper-parameters on the calibrated metric, over seeds."),
-    "ui": _Entry("ui", "Show pipelines, comparisons, studies and monitored models in the browser."),
+    "ui": _Entry("pages", "Show pipelines, comparisons, studies and models in the browser."),
 }
 
 
@@ -49,8 +50,8 @@ class LazyGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        if cmd_name != "tune":  # which runs the user's own script, as it would run without trueup
-            ctx.with_resource(without_run_urls())
+        # tune runs the user's own script, as it would run without trueup
+        ctx.with_resource(without_run_urls(if_secret=cmd_name == "tune"))
         with one_line_failures():
             module = import_module(f"trueup_cli.{entry.module}")
         command: click.Command = getattr(module, cmd_name)

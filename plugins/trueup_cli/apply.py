@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trueup.replace_file import replace_file_by
-from trueup_cli.shell.failures import BadInput
-from trueup_cli.shell.output import echo
-from trueup_cli.shell.wording import in_options
+from trueup_cli.shell.failures import BadInput, in_options
+from trueup_cli.shell.options import AS_JSON
+from trueup_cli.shell.output import echo, json_text, progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +33,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     help="CSV or parquet file: all columns of FILE and the new one.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the output file.")
+@AS_JSON
 def apply(file: Path, **options: Any) -> None:
     """Calibrate the predictions in FILE, a CSV or parquet file, as `trueup calibrate` fitted it.
 
@@ -45,7 +46,7 @@ def apply(file: Path, **options: Any) -> None:
     """
     _check_output(options)
     try:
-        with in_options({"X": f"--proba {options['proba']!r}"}):
+        with in_options({"X": f"--proba {options['proba']!r}"}), progress("apply"):
             _apply(file, options)
     except ImportError as error:
         raise BadInput(f"{error}. Run: pip install 'trueup[cli,sklearn]'") from error
@@ -64,7 +65,7 @@ def _check_output(options: dict[str, Any]) -> None:
 
 def _apply(file: Path, options: dict[str, Any]) -> None:
     from trueup.calibrators import load_calibrator
-    from trueup.read.names import require_columns
+    from trueup.read.frames import require_columns
 
     frame, calibrator = _read(file), load_calibrator(options["calibrator"])
     fields, new = calibrator.fields_read_, options["column"] or f"calibrated_{options['proba']}"
@@ -76,8 +77,12 @@ def _apply(file: Path, options: dict[str, Any]) -> None:
     if proba.shape[1] != 2:
         raise BadInput("--calibrator must be one of two classes. Use load_calibrator in Python.")
     _write(frame.assign(**{new: proba[:, 1]}), options["output"])
-    for line in (f"{len(frame)} rows written to {options['output']}", *_remarks(calibrator, frame)):
-        echo(line)
+    output, remarks = str(options["output"]), _remarks(calibrator, frame)
+    if options["as_json"]:
+        content = {"n": len(frame), "output": output, "column": new, "remarks": remarks}
+        echo(json_text(content))
+    else:
+        echo("\n".join([f"{len(frame)} rows written to {output}", *remarks]))
 
 
 def _read(file: Path) -> pd.DataFrame:

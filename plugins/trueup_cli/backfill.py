@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections import Counter
 from dataclasses import asdict
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from trueup.errors import TrueupWarning
-from trueup_cli.shell.output import echo
-from trueup_cli.shell.quiet import quiet_mlflow
-from trueup_cli.shell.wording import in_options
+from trueup_cli.shell.failures import in_options
+from trueup_cli.shell.options import AS_JSON, TRACKING_URI
+from trueup_cli.shell.output import echo, json_text, quiet_mlflow
 
 if TYPE_CHECKING:
     from trueup_mlflow.log.backfill import Backfilled
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
     help="Look at its runs; repeatable.",
 )
 @click.option("--filter", "filter_string", default="", help="MLflow filter of the runs.")
-@click.option("--tracking-uri", help="MLflow store; by default that of MLflow.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+@TRACKING_URI
+@AS_JSON
 def backfill(
     run_ids: tuple[str, ...],
     experiments: tuple[str, ...],
@@ -58,7 +57,7 @@ def backfill(
         results = fill(
             run_ids, experiment_names=experiments, filter_string=filter_string, client=client
         )
-    echo(json.dumps([asdict(result) for result in results]) if as_json else _text(results))
+    echo(json_text([asdict(result) for result in results]) if as_json else _text(results))
 
 
 def _text(results: tuple[Backfilled, ...]) -> str:

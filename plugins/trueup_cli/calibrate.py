@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from trueup.replace_file import replace_file_by
-from trueup_cli.shell.failures import BadInput
-from trueup_cli.shell.label_values import label_values
-from trueup_cli.shell.output import echo
-from trueup_cli.shell.wording import in_options
+from trueup_cli.shell.failures import BadInput, in_options
+from trueup_cli.shell.options import AS_JSON, check_place, label_values, logged_run, logs_to_mlflow
+from trueup_cli.shell.output import echo, json_text, progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import pandas as pd
 
@@ -81,9 +81,9 @@ class _CalibratorName(click.Choice[str]):
     help="PNG file of what each origin said.",
 )
 @click.option("--compare", is_flag=True, help="Compare on later rows, for the first field.")
-@click.option("--log", is_flag=True, help="With --compare: log the table to a new MLflow run.")
-@click.option("--tracking-uri", default=None, help="MLflow store; by default that of MLflow.")
-@click.option("--experiment-name", default=None, help="Experiment of the run.")
+@click.option("--log", is_flag=True, hidden=True)  # to a run where MLflow would make one
+@AS_JSON
+@logs_to_mlflow
 def calibrate(file: Path, **options: Any) -> None:
     """Calibrate the predictions in FILE, a CSV or parquet file of rows the model has not seen.
 
@@ -105,6 +105,9 @@ def calibrate(file: Path, **options: Any) -> None:
 
 
 def _check_options(options: dict[str, Any]) -> None:
+    if check_place(options) and not options["compare"]:
+        place = "--log-to-mlflow" if options["run_id"] else "--experiment-name"
+        raise BadInput(f"{place} must come with --compare; got none. A fitted one is saved.")
     for needing, needed in (("follow", "time"), ("time_format", "time"), ("log", "compare")):
         if options[needing] and not options[needed]:
             option = f"--{needing.replace('_', '-')}"
@@ -122,8 +125,8 @@ def _check_options(options: dict[str, Any]) -> None:
 def _read(file: Path, options: dict[str, Any]) -> pd.DataFrame:
     import pandas as pd
 
-    from trueup.read.labels import read_binary_labels
     from trueup.read.tables import read_columns
+    from trueup.read.targets import read_binary_labels
 
     optional = [options["time"], options["weight"]]
     wanted = [options["target"], options["proba"], *options["fields"], *filter(None, optional)]
@@ -150,10 +153,16 @@ def _fit(frame: pd.DataFrame, options: dict[str, Any]) -> None:
     if options["guard"]:
         calibrator = Guarded(calibrator, priority=options["priority"], windows=_windows(options))
         columns["times"] = _times(frame, options)
-    calibrator.fit(frame[options["proba"]], frame[options["target"]], **columns)
+    with progress("calibrate"):
+        calibrator.fit(frame[options["proba"]], frame[options["target"]], **columns)
     decision = getattr(calibrator, "decision_", None)
-    echo(_report(decision, name))
-    _write(calibrator, decision, name, options)
+    if options["as_json"]:
+        content = None if decision is None else {**asdict(decision), "by_time": decision.by_time}
+        echo(json_text({"calibrator": name, "decision": content}))
+    else:
+        echo(_report(decision, name))
+    for line in _write(calibrator, decision, name, options):
+        echo(line, err=options["as_json"])
 
 
 def _times(frame: pd.DataFrame, options: dict[str, Any]) -> Any:
@@ -181,21 +190,23 @@ def _refuse_overwriting(options: dict[str, Any]) -> None:
 
 def _write(
     calibrator: Calibrator, decision: GuardDecision | None, name: str, options: dict[str, Any]
-) -> None:
-    """Save what was asked for."""
+) -> Iterator[str]:
+    """Save what was asked for, and say where it is."""
+    unchanged = decision is not None and not decision.kept
+    effect = ", which returns the probabilities unchanged" if unchanged else ""
     if options["output"] is not None:
         calibrator.save(options["output"])
-        echo(f"saved to {options['output']}{_effect(decision)}")
+        yield f"saved to {options['output']}{effect}"
     if options["table"] is not None:
         from trueup.calibrators import offset_table
 
         offset_table(calibrator).write(options["table"])
-        echo(f"table written to {options['table']}{_effect(decision)}")
+        yield f"table written to {options['table']}{effect}"
     if options["figure"] is not None:
-        _draw({} if decision is None else {name: decision}, options["figure"])
+        yield _draw({} if decision is None else {name: decision}, options["figure"])
 
 
-def _draw(decisions: Mapping[str, GuardDecision], path: Path) -> None:
+def _draw(decisions: Mapping[str, GuardDecision], path: Path) -> str:
     from trueup_mlflow.write.guard_figure import guard_figure
 
     by_time = {name: decision for name, decision in decisions.items() if decision.by_time}
@@ -203,7 +214,7 @@ def _draw(decisions: Mapping[str, GuardDecision], path: Path) -> None:
         raise BadInput("--figure must come with --time and a guard; got no origins. Name the time.")
     figure = guard_figure(by_time)
     replace_file_by(path, lambda file: figure.savefig(file, dpi=120))
-    echo(f"figure written to {path}")
+    return f"figure written to {path}"
 
 
 def _calibrator(name: str, fields: tuple[str, ...]) -> Calibrator:
@@ -238,11 +249,6 @@ def _report(decision: GuardDecision | None, name: str) -> str:
     return "\n".join(lines)
 
 
-def _effect(decision: GuardDecision | None) -> str:
-    unchanged = decision is not None and not decision.kept
-    return ", which returns the probabilities unchanged" if unchanged else ""
-
-
 def _compare(frame: pd.DataFrame, options: dict[str, Any]) -> None:
     from trueup.calibrators import compare_calibrators
     from trueup.calibrators.judging.compare import default_calibrators
@@ -251,35 +257,30 @@ def _compare(frame: pd.DataFrame, options: dict[str, Any]) -> None:
         raise BadInput("--field must be given with --compare; got none. Name the sensitive field.")
     known = default_calibrators(options["fields"][0])
     times = _times(frame, options)
-    table = compare_calibrators(
-        frame[options["target"]],
-        frame[options["proba"]],
-        {name: frame[name] for name in options["fields"]},
-        field=options["fields"][0],
-        times=times,
-        shuffle=times is None,
-        sample_weight=frame[options["weight"]] if options["weight"] else None,
-        guard=options["guard"],
-        priority=options["priority"],
-        windows=_windows(options),
-        calibrators={name: known[name] for name in options["calibrators"] or known},
-    )
-    echo(table.to_markdown(), nl=False)
+    with progress("calibrate"):
+        table = compare_calibrators(
+            frame[options["target"]],
+            frame[options["proba"]],
+            {name: frame[name] for name in options["fields"]},
+            field=options["fields"][0],
+            times=times,
+            shuffle=times is None,
+            sample_weight=frame[options["weight"]] if options["weight"] else None,
+            guard=options["guard"],
+            priority=options["priority"],
+            windows=_windows(options),
+            calibrators={name: known[name] for name in options["calibrators"] or known},
+        )
+    echo(json_text(asdict(table)) if options["as_json"] else table.to_markdown().rstrip("\n"))
     if options["figure"] is not None:
-        _draw(table.decisions(), options["figure"])
-    if options["log"]:
+        echo(_draw(table.decisions(), options["figure"]), err=options["as_json"])
+    if options["log"] or check_place(options):
         _log(table, options)
 
 
 def _log(table: CalibratorTable, options: dict[str, Any]) -> None:
-    import mlflow
-
     from trueup_mlflow.log.log_calibrators import log_calibrators
 
-    if options["tracking_uri"] is not None:
-        mlflow.set_tracking_uri(options["tracking_uri"])
-    if options["experiment_name"] is not None:
-        mlflow.set_experiment(options["experiment_name"])
-    with mlflow.start_run(run_name="calibrators") as run:
-        log_calibrators(table)
-    echo(f"logged to run {run.info.run_id}")
+    with logged_run(options, "calibrators") as (client, run_id):
+        if not log_calibrators(table, prefix=options["prefix"], run_id=run_id, client=client):
+            raise BadInput(f"the table could not be logged to run {run_id}.")

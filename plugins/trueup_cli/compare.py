@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from trueup_cli.compare_report import Decision, Outcome, as_json, as_text, markdown
-from trueup_cli.shell.failures import BadInput
-from trueup_cli.shell.output import echo
-from trueup_cli.shell.wording import in_options
+from trueup_cli.shell.failures import BadInput, in_options
+from trueup_cli.shell.options import AS_JSON, TRACKING_URI
+from trueup_cli.shell.output import echo, progress
 
 if TYPE_CHECKING:
     from trueup.comparison import Comparison
@@ -55,14 +55,14 @@ ROWS_DIFFER = 4
     multiple=True,
     help="Experiment to search; may be given again. All by default.",
 )
-@click.option("--tracking-uri", default=None, help="MLflow store; by default that of MLflow.")
+@TRACKING_URI
 @click.option("--allow-failed", is_flag=True, help="Leave failed seeds out and record them.")
 @click.option("--allow-mismatch", is_flag=True, help="Compare although fingerprints differ.")
 @click.option("--candidate-name", default="candidate", help="How the sentence calls it.")
 @click.option("--baseline-name", default="baseline", help="How the sentence calls it.")
 @click.option("--names", default=None, help="How all are called, in order: 'DeepFM,Wide,MLP'.")
 @click.option("--no-gate", is_flag=True, help="Exit with 0 whatever is decided.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@AS_JSON
 @click.option("--markdown", is_flag=True, help="Print a comment for a pull request.")
 @click.pass_context
 def compare(context: click.Context, /, **options: Any) -> None:
@@ -153,16 +153,12 @@ def _all_of(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def _decisions(names: Sequence[str], options: dict[str, Any]) -> list[Decision]:
-    try:
-        from mlflow import MlflowClient, get_tracking_uri
-        from mlflow.exceptions import MlflowException
+    from mlflow import MlflowClient, get_tracking_uri
 
-        from trueup.decide.best_of import corrected_level
-        from trueup.decide.checks import check_level
-        from trueup_mlflow.compare.compare_runs import ComparisonOptions, compare_and_log
-        from trueup_mlflow.compare.seed_runs import RunReader, experiment_ids
-    except ModuleNotFoundError as error:
-        raise BadInput(f"{error}. Run: pip install 'trueup[mlflow]'") from error
+    from trueup.decide.best_of import corrected_level
+    from trueup.decide.checks import check_level
+    from trueup_mlflow.compare.compare_runs import ComparisonOptions, compare_and_log
+    from trueup_mlflow.compare.seed_runs import RunReader, experiment_ids
 
     *candidates, baseline = options["pipelines"]
     how = ComparisonOptions(
@@ -170,38 +166,25 @@ def _decisions(names: Sequence[str], options: dict[str, Any]) -> list[Decision]:
         confidence_level=corrected_level(options["confidence_level"], len(candidates)),
         **{name: options[name] for name in _PASSED_ON},
     )
-    try:
-        with in_options():
-            check_level("confidence_level", options["confidence_level"])
-            client = MlflowClient(options["tracking_uri"])
-            ids = experiment_ids(client, options["experiment_names"] or None)
-            reader = RunReader(client, ids, options["seed_key"])
-            metrics = _metrics(options["metrics"], reader, options["pipelines"])
-            found = [
-                (
-                    name,
-                    metric,
-                    compare_and_log(candidate, baseline, metric, reader, how, (name, names[-1])),
-                )
-                for name, candidate in zip(names, candidates, strict=False)
-                for metric in metrics
-            ]
-    except MlflowException as error:
-        raise BadInput(str(error)) from error
-    return [
-        Decision(
-            name,
-            names[-1],
-            metric,
-            logged,
-            gate_outcome(logged.comparison, options["gate"]),
-            _figure(options["tracking_uri"] or get_tracking_uri(), logged.run_id),
-        )
-        for name, metric, logged in found
-    ]
+    uri, found = options["tracking_uri"], []
+    with in_options(), progress("compare", "decision") as count:
+        check_level("confidence_level", options["confidence_level"])
+        client = MlflowClient(uri)
+        ids = experiment_ids(client, options["experiment_names"] or None)
+        reader = RunReader(client, ids, options["seed_key"])
+        metrics = _metrics(options["metrics"], reader, options["pipelines"])
+        for name, candidate in zip(names, candidates, strict=False):
+            for metric in metrics:
+                pair = (name, names[-1])
+                logged = compare_and_log(candidate, baseline, metric, reader, how, pair)
+                outcome = gate_outcome(logged.comparison, options["gate"])
+                figure = figure_link(uri or get_tracking_uri(), logged.run_id)
+                found.append(Decision(*pair, metric, logged, outcome, figure))
+                count()
+    return found
 
 
-def _figure(tracking_uri: str, run_id: str) -> str:
+def figure_link(tracking_uri: str, run_id: str) -> str:
     """Return a link to the figure where a server serves it, else where it lies."""
     path = "trueup/comparison.png"
     if not tracking_uri.startswith(("http://", "https://")):

@@ -12,7 +12,8 @@ import click
 
 import trueup
 from trueup_cli.shell.failures import BadInput
-from trueup_cli.shell.output import echo
+from trueup_cli.shell.options import AS_JSON, TRACKING_URI
+from trueup_cli.shell.output import echo, json_text, progress
 
 Mark = Literal["ok", "note", "wrong"]
 _PACKAGES = ("mlflow", "optuna", "scikit-learn", "torch", "xgboost", "lightgbm", "lightning")
@@ -29,9 +30,12 @@ class _Finding(NamedTuple):
 
 @click.command("doctor")
 @click.argument("run_id", required=False)
-@click.option("--tracking-uri", default=None, help="MLflow store; by default that of MLflow.")
+@AS_JSON
+@TRACKING_URI
 @click.pass_context
-def doctor(context: click.Context, run_id: str | None, tracking_uri: str | None) -> None:
+def doctor(
+    context: click.Context, run_id: str | None, as_json: bool, tracking_uri: str | None
+) -> None:
     """Check the installation, the switch and the store; with RUN_ID, say what that run gained.
 
     Parents of seeds whose backend was killed on this machine are ended.
@@ -41,14 +45,19 @@ def doctor(context: click.Context, run_id: str | None, tracking_uri: str | None)
     Example: trueup doctor RUN_ID
     """
     if run_id is not None:
-        echo(_coverage(run_id, tracking_uri))
+        gained = _coverage(run_id, tracking_uri)
+        echo(json_text(gained) if as_json else _coverage_text(gained))
         return
-    findings = [*_installation(), *_switch(), *_store(tracking_uri)]
-    echo("\n".join(f"{finding.mark:5} {finding.text}" for finding in findings))
+    with progress("doctor"):
+        findings = [*_installation(), *_switch(), *_store(tracking_uri)]
+    if as_json:
+        echo(json_text([finding._asdict() for finding in findings]))
+    else:
+        echo("\n".join(f"{finding.mark:5} {finding.text}" for finding in findings))
     context.exit(int(any(finding.mark == "wrong" for finding in findings)))
 
 
-def _coverage(run_id: str, tracking_uri: str | None) -> str:
+def _coverage(run_id: str, tracking_uri: str | None) -> dict[str, Any]:
     """Return what a finished run says of its twins, and the reasons that it holds."""
     from mlflow.exceptions import MlflowException
 
@@ -58,21 +67,28 @@ def _coverage(run_id: str, tracking_uri: str | None) -> str:
         run = _client(tracking_uri).get_run(run_id)
     except MlflowException as failure:
         raise BadInput(f"RUN_ID must be a run of the store; got {run_id!r}: {failure}") from failure
-    tags, keys = run.data.tags, run.data.metrics
-    lines = [f"run {run_id} ({run.info.run_name}), {run.info.status}"]
-    twins = sorted(key for key in keys if f"calibrated_{key}" in keys)
-    if COVERAGE_TAG in tags:
-        lines.append(tags[COVERAGE_TAG])
-    elif twins:
-        lines.append(f"twins of {', '.join(twins)}.")
-    else:
-        lines.append(
+    tags, keys, start = run.data.tags, run.data.metrics, skipped_tag("")
+    return {
+        "run_id": run_id,
+        "run_name": run.info.run_name,
+        "status": run.info.status,
+        "coverage": tags.get(COVERAGE_TAG),
+        "twins": sorted(key for key in keys if f"calibrated_{key}" in keys),
+        "skipped": {tag: text for tag, text in sorted(tags.items()) if tag.startswith(start)},
+    }
+
+
+def _coverage_text(gained: dict[str, Any]) -> str:
+    said = gained["coverage"]
+    if said is None and gained["twins"]:
+        said = f"twins of {', '.join(gained['twins'])}."
+    elif said is None:
+        said = (
             "no twins: autologging was off in this run, or it did not end. Set TRUEUP_AUTOLOG=1, "
             "or call trueup_mlflow.log_evaluation(y_true, y_pred)."
         )
-    start = skipped_tag("")
-    lines += [f"{tag}: {text}" for tag, text in sorted(tags.items()) if tag.startswith(start)]
-    return "\n".join(lines)
+    lines = [f"run {gained['run_id']} ({gained['run_name']}), {gained['status']}", said]
+    return "\n".join([*lines, *(f"{tag}: {text}" for tag, text in gained["skipped"].items())])
 
 
 def _installation() -> Iterator[_Finding]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import click
@@ -18,15 +15,14 @@ from trueup.evaluation.files import evaluate_files
 from trueup.losses import LOSSES
 from trueup.read.csv_files import Dialect, Role
 from trueup.read.files import resolve, size_when_read
-from trueup.read.id_types import ID_TYPES
+from trueup.read.ids import ID_TYPES
 from trueup.read.tables import read_columns
 from trueup.read.times import read_times
 from trueup.splits.text import parse_split
 from trueup.summaries import summary_type
-from trueup_cli.shell.failures import BadInput
-from trueup_cli.shell.label_values import label_values
-from trueup_cli.shell.output import echo
-from trueup_cli.shell.wording import in_options
+from trueup_cli.shell.failures import BadInput, in_options
+from trueup_cli.shell.options import AS_JSON, check_place, label_values, logged_run, logs_to_mlflow
+from trueup_cli.shell.output import echo, json_text, progress
 from trueup_mlflow.write.items import (
     LogItems,
     bias_cost_key,
@@ -62,17 +58,9 @@ _PREDICTIONS = ("proba", "logit", "pred")
 @click.option("--sep", help="What separates the cells of CSV files; recognised by default.")
 @click.option("--decimal", help="Decimal point of CSV files; recognised by default.")
 @click.option("--id-type", type=click.Choice(ID_TYPES), help="What ids are, where files differ.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--log-to-mlflow", "run_id", metavar="RUN_ID", help="Log the result to this run.")
-@click.option(
-    "--experiment-name",
-    "--experiment",
-    "experiment",
-    help="Log the result to a new run of this experiment.",
-)
-@click.option("--prefix", default="", help="Put before the loss in the keys, such as val_.")
+@AS_JSON
 @click.option("--step", type=int, default=0, show_default=True, help="Step of logged metrics.")
-@click.option("--tracking-uri", help="MLflow store; by default that of MLflow.")
+@logs_to_mlflow
 def evaluate(files: tuple[str, ...], **options: Any) -> None:
     """Score the predictions in FILES before and after the correction of one bias term.
 
@@ -87,13 +75,16 @@ def evaluate(files: tuple[str, ...], **options: Any) -> None:
 
     Example: trueup evaluate "preds/*.parquet" --target click --proba p --field site_id
     """
-    if options["run_id"] and options["experiment"]:
-        raise BadInput("--log-to-mlflow and --experiment-name exclude each other. Pass one.")
+    is_logged = check_place(options)
     with in_options(_written(options)):
         evaluation = _evaluation(files, options)
     items = evaluation_items(evaluation, prefix=options["prefix"])
-    echo(_json(evaluation) if options["as_json"] else _text(evaluation, items, options["prefix"]))
-    if options["run_id"] or options["experiment"]:
+    echo(
+        json_text(evaluation.to_dict())
+        if options["as_json"]
+        else _text(evaluation, items, options["prefix"])
+    )
+    if is_logged:
         _log(evaluation, items, options)
 
 
@@ -125,9 +116,9 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
     by_rows = bool(options["times"] or options["labels"])
     by_rows = by_rows or (bool(options["fields"]) and not _are_large(files, _used(options)))
     summed_up = summary_type(options["loss"]) is not None and split.n_groups is not None
-    if by_rows or not summed_up or len(predictions) > 1:
-        return trueup.evaluate(**_arguments(files, options))
-    with _progress(files) as bar:
+    with progress("evaluate", "row") as count:
+        if by_rows or not summed_up or len(predictions) > 1:
+            return trueup.evaluate(**_arguments(files, options))
         return evaluate_files(
             files,
             y_true=options["target"],
@@ -138,20 +129,11 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
             row_id=options["row_id"],
             sample_weight=options["sample_weight"],
             fields=options["fields"],
-            on_batch=None if bar is None else bar.update,
+            on_batch=count,
             sep=options["sep"],
             decimal=options["decimal"],
             id_type=options["id_type"],
         )
-
-
-def _progress(files: Sequence[str]) -> AbstractContextManager[Any]:
-    """Return a progress bar where somebody looks and waits, else a context of None."""
-    if not (sys.stderr.isatty() and _are_large(files, 1)):
-        return nullcontext()
-    from tqdm import tqdm
-
-    return tqdm(desc="evaluate", unit="row", unit_scale=True)
 
 
 def _are_large(files: Sequence[str], n_columns: int) -> bool:
@@ -216,13 +198,6 @@ def _stacked(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
-def _json(evaluation: Evaluation) -> str:
-    content = evaluation.to_dict()
-    errors = content["standard_errors"]
-    content["standard_errors"] = {k: v if np.isfinite(v) else None for k, v in errors.items()}
-    return json.dumps(content)
-
-
 def _text(evaluation: Evaluation, items: LogItems, prefix: str) -> str:
     width = max(map(len, _rows(evaluation, items)))
     errors = {
@@ -270,27 +245,11 @@ def _floors(evaluation: Evaluation, prefix: str) -> dict[str, float]:
 
 
 def _log(evaluation: Evaluation, items: LogItems, options: Mapping[str, Any]) -> None:
-    from mlflow import MlflowClient
-
     from trueup_mlflow.log.log_fields import log_fields
     from trueup_mlflow.write.writer import Point, RunWriter
 
-    client = MlflowClient(options["tracking_uri"])
-    run_id = options["run_id"] or _new_run(client, options["experiment"])
-    client.get_run(run_id)  # a run that does not exist is bad input, not a warning
-    writer = RunWriter(run_id, client)
-    written = writer.log(items, Point(options["step"])) and log_fields(
-        evaluation, items.key, writer
-    )
-    if options["experiment"]:
-        client.set_terminated(run_id, "FINISHED" if written else "FAILED")
-    if not written:
-        raise BadInput(f"the result could not be logged to run {run_id}.")
-    echo(f"logged to run {run_id}", err=True)
-
-
-def _new_run(client: Any, experiment: str) -> str:
-    known = client.get_experiment_by_name(experiment)
-    experiment_id = known.experiment_id if known else client.create_experiment(experiment)
-    run = client.create_run(experiment_id, run_name="trueup evaluate")
-    return str(run.info.run_id)
+    with logged_run(options, "trueup evaluate") as (client, run_id):
+        writer = RunWriter(run_id, client)
+        written = writer.log(items, Point(options["step"]))
+        if not (written and log_fields(evaluation, items.key, writer)):
+            raise BadInput(f"the result could not be logged to run {run_id}.")

@@ -6,11 +6,12 @@ used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from trueup.extras import hand_on
 
 if TYPE_CHECKING:
-    from trueup_mlflow.autologging.autolog import autolog as autolog
+    from trueup_mlflow.autologging.session import autolog as autolog
     from trueup_mlflow.callbacks.huggingface import HuggingFaceCallback as HuggingFaceCallback
     from trueup_mlflow.callbacks.keras import KerasCallback as KerasCallback
     from trueup_mlflow.callbacks.lightgbm import LightGBMCallback as LightGBMCallback
@@ -31,7 +32,7 @@ _HOME = {
     "LightGBMCallback": "callbacks.lightgbm",
     "LightningCallback": "callbacks.lightning",
     "XGBoostCallback": "callbacks.xgboost",
-    "autolog": "autologging.autolog",
+    "autolog": "autologging.session",
     "backfill": "log.backfill",
     "compare_runs": "compare.compare_runs",
     "log_calibrated_model": "models.calibrated_model",
@@ -42,31 +43,6 @@ _HOME = {
     "log_study": "log.log_study",
 }
 
-_INSTALL = {
-    "mlflow": "'trueup[mlflow]'",
-    "sklearn": "'trueup[sklearn]'",
-    "torch": "'trueup[torch]'",
-    "transformers": "'transformers[torch]'",
-}
-"""What to install for a package, where that is not the package alone."""
-
 __all__ = sorted(_HOME)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'trueup_mlflow' has no attribute {name!r}")
-    try:
-        value = getattr(import_module(f"trueup_mlflow.{_HOME[name]}"), name)
-    except ModuleNotFoundError as failure:
-        package = str(failure.name).partition(".")[0]
-        install = _INSTALL.get(package, package)
-        raise ImportError(
-            f"{name} needs {package}. Install it with: pip install {install}"
-        ) from failure
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = hand_on(__name__, _HOME)

@@ -6,8 +6,9 @@ else.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from trueup.extras import hand_on
 
 if TYPE_CHECKING:
     from trueup_optuna.final.confirmation import Confirmation as Confirmation
@@ -26,39 +27,22 @@ if TYPE_CHECKING:
     from trueup_optuna.study.study_report import report_study as report_study
 
 _HOME = {
-    "BestConfig": "trueup_optuna.study.selection",
-    "Confirmation": "trueup_optuna.final.confirmation",
-    "RaceTable": "trueup_optuna.final.race_table",
-    "SeedList": "trueup_optuna.seeds",
-    "SeedObjective": "trueup_optuna.objective",
-    "SeedRacePruner": "trueup_optuna.pruner",
-    "SelfTuningLearner": "trueup_optuna.self_tuning",
-    "StudyReport": "trueup_optuna.study.study_report",
-    "confirm": "trueup_optuna.final.confirmation",
-    "finals": "trueup_optuna.final.final_race",
-    "open_journal": "trueup_optuna.runtime.journal",
-    "recover_stale": "trueup_optuna.runtime.heartbeat",
-    "report_study": "trueup_optuna.study.study_report",
-    "select_best": "trueup_optuna.study.selection",
+    "BestConfig": "study.selection",
+    "Confirmation": "final.confirmation",
+    "RaceTable": "final.race_table",
+    "SeedList": "seeds",
+    "SeedObjective": "objective",
+    "SeedRacePruner": "pruner",
+    "SelfTuningLearner": "self_tuning",
+    "StudyReport": "study.study_report",
+    "confirm": "final.confirmation",
+    "finals": "final.final_race",
+    "open_journal": "runtime.journal",
+    "recover_stale": "runtime.heartbeat",
+    "report_study": "study.study_report",
+    "select_best": "study.selection",
 }
 
 __all__ = list(_HOME)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'trueup_optuna' has no attribute {name!r}")
-    try:
-        value = getattr(import_module(_HOME[name]), name)
-    except ModuleNotFoundError as error:
-        if error.name in ("joblib", "sklearn"):
-            raise ImportError(
-                f"{name} needs scikit-learn. Run: pip install 'trueup[optuna,sklearn]'"
-            ) from error
-        raise
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = hand_on(__name__, _HOME)

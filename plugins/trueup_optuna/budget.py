@@ -16,8 +16,8 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from trueup.arguments import whole_number
-from trueup.decide.budget import MOST, final_share, noise_share
 from trueup.errors import StateMismatchError
+from trueup_optuna.shrunken_means import MOST, final_share, noise_share
 from trueup_optuna.study.companions import open_companion
 from trueup_optuna.study.ranking import CONFIG, RECORD, SEED_INDEX, standings
 from trueup_optuna.study.study_state import BUDGET

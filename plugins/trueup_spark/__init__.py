@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from trueup.extras import hand_on
 
 if TYPE_CHECKING:
     from trueup_spark.frames import evaluate as evaluate
 
 __all__ = ["evaluate"]
 
-
-def __getattr__(name: str) -> Any:
-    if name != "evaluate":
-        raise AttributeError(f"module 'trueup_spark' has no attribute {name!r}")
-    from trueup_spark.frames import evaluate
-
-    return evaluate
+__getattr__, __dir__ = hand_on(__name__, {"evaluate": "frames"})

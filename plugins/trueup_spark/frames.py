@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from trueup.errors import InvalidInputError
 from trueup.read.arrow import array_of_column, levels_of_column
-from trueup.read.names import require_columns
+from trueup.read.frames import require_columns
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, HoldOut, Split
 from trueup.summaries import from_bytes, summary_of
@@ -23,7 +23,7 @@ _DEFAULT_SPLIT = CrossFit()
 
 
 @dataclass(frozen=True)
-class _Query:
+class Query:
     """What a partition needs to know; it travels to the workers."""
 
     loss: str
@@ -84,11 +84,12 @@ def evaluate(
 
     Examples
     --------
-    Skipped where the docs are tested, since it needs Java:
+    With a session of Spark, which needs Java:
 
     >>> from trueup_spark import evaluate
-    >>> rows = spark.read.parquet("val.parquet")  # doctest: +SKIP
-    >>> evaluate(rows, y_true="click", y_proba="p", row_id="id")  # doctest: +SKIP
+    >>> rows = spark.createDataFrame([(i, i % 2, 0.4) for i in range(200)], ["id", "click", "p"])
+    >>> round(evaluate(rows, y_true="click", y_proba="p", row_id="id").calibrated, 3)
+    0.7
     """
     if row_id is None and isinstance(split, (CrossFit, HoldOut)):
         raise InvalidInputError(
@@ -104,10 +105,10 @@ def evaluate(
         "sample_weight": sample_weight,
     }
     columns = {argument: name for argument, name in given.items() if name is not None}
-    query = _Query(loss, split, None if labels is None else tuple(labels), columns, tuple(fields))
+    query = Query(loss, split, None if labels is None else tuple(labels), columns, tuple(fields))
     summary = summary_of(loss, split)
     selected = df.select(*_require(df, [*columns.values(), *fields]))
-    for row in selected.mapInArrow(partial(_summarise, query), "summary binary").collect():
+    for row in selected.mapInArrow(partial(summarise, query), "summary binary").collect():
         summary.merge(from_bytes(bytes(row["summary"])))
     return summary.compute()
 
@@ -117,7 +118,7 @@ def _require(df: DataFrame, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _summarise(query: _Query, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def summarise(query: Query, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the summary of one partition; nothing for a partition without rows."""
     summary = summary_of(query.loss, query.split)
     for batch in batches:

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from trueup.extras import hand_on
 
 if TYPE_CHECKING:
     from trueup import errors as errors
@@ -73,14 +74,4 @@ _HOME = {name: module for module, names in _NAMES_OF.items() for name in names}
 
 __all__ = ["__version__", *sorted(_HOME)]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'trueup' has no attribute {name!r}")
-    value = getattr(import_module(f"trueup.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = hand_on(__name__, _HOME)

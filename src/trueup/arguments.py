@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Collection, Sequence
 from numbers import Integral, Real
@@ -73,3 +74,28 @@ def whole_number(name: str, value: Any, least: int, fix: str) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise InvalidInputError(f"{name} must be an integer of at least {least}", repr(value), fix)
     return int(value)
+
+
+def raisable_limit(variable: str, default: int, unit: str) -> int:
+    """Return a limit that the user may raise by an environment variable.
+
+    Parameters
+    ----------
+    variable : str
+        Its name.
+    default : int
+        The limit where it is not set.
+    unit : str
+        What it counts, for messages.
+
+    Raises
+    ------
+    InvalidInputError
+        If the variable holds no whole number.
+    """
+    text = os.environ.get(variable, str(default))
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise InvalidInputError(
+            f"{variable} must be a number of {unit}", repr(text), "Write it in digits alone."
+        )
+    return int(text)

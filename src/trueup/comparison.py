@@ -6,54 +6,45 @@ its values are one metric per seed, and lower is better unless said otherwise.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from trueup.extras import hand_on
 
 if TYPE_CHECKING:
-    from trueup.decide.accuracy import metric_accuracy as metric_accuracy
     from trueup.decide.best_of import BestOf as BestOf
     from trueup.decide.best_of import compare_many as compare_many
     from trueup.decide.both_metrics import BothMetrics as BothMetrics
     from trueup.decide.both_metrics import compare_both as compare_both
+    from trueup.decide.both_metrics import order_note as order_note
     from trueup.decide.compare import compare as compare
-    from trueup.decide.order import order_note as order_note
-    from trueup.decide.paired import paired_win_rate as paired_win_rate
-    from trueup.decide.proportion import Proportion as Proportion
     from trueup.decide.reduction import Reduction as Reduction
     from trueup.decide.reduction import variance_reduction as variance_reduction
     from trueup.decide.row_bootstrap import RowInterval as RowInterval
     from trueup.decide.seeds_needed import SeedsNeeded as SeedsNeeded
     from trueup.decide.seeds_needed import required_seeds as required_seeds
     from trueup.decide.verdict import Comparison as Comparison
+    from trueup.decide.win_rate import Proportion as Proportion
+    from trueup.decide.win_rate import metric_accuracy as metric_accuracy
+    from trueup.decide.win_rate import paired_win_rate as paired_win_rate
 
 _HOME = {
     "BestOf": "best_of",
     "BothMetrics": "both_metrics",
     "Comparison": "verdict",
-    "Proportion": "proportion",
+    "Proportion": "win_rate",
     "Reduction": "reduction",
     "RowInterval": "row_bootstrap",
     "SeedsNeeded": "seeds_needed",
     "compare": "compare",
     "compare_both": "both_metrics",
     "compare_many": "best_of",
-    "metric_accuracy": "accuracy",
-    "order_note": "order",
-    "paired_win_rate": "paired",
+    "metric_accuracy": "win_rate",
+    "order_note": "both_metrics",
+    "paired_win_rate": "win_rate",
     "required_seeds": "seeds_needed",
     "variance_reduction": "reduction",
 }
 
 __all__ = list(_HOME)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'trueup.comparison' has no attribute {name!r}")
-    value = getattr(import_module(f"trueup.decide.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = hand_on(__name__, _HOME, within="trueup.decide")

@@ -56,7 +56,7 @@ class UndefinedMetricError(TrueupError, ValueError):
 
 
 class UnscorableInputError(InvalidInputError, UndefinedMetricError):
-    """There is nothing to score: no rows, or predictions that are not finite."""
+    """Nothing is scored: no rows, predictions that are not finite, or more levels than allowed."""
 
 
 class InexactSummaryError(UndefinedMetricError):

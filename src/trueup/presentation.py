@@ -6,6 +6,8 @@ from abc import abstractmethod
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from trueup.extras import needed_by
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -100,8 +102,6 @@ def _cells(lines: Sequence[Line]) -> list[tuple[str, str, str]]:
 
 
 def _new_axes(n_lines: int) -> Any:
-    try:
+    with needed_by("plot"):
         from matplotlib.pyplot import subplots
-    except ImportError as error:
-        raise ImportError("plot needs matplotlib. Run: pip install matplotlib") from error
     return subplots(figsize=(7, 1.2 + 0.3 * n_lines), layout="constrained")[1]

@@ -11,9 +11,10 @@ import re
 HIDDEN = "***"
 
 # A password may hold "/", ":", "?" and "@" as typed, so that it ends at the last "@" of the word.
+# One slash is what a path makes of two.
 # The lengths are limited so that no text, however it was made, takes more than linear time.
 _USER_AND_PASSWORD = re.compile(
-    r'([A-Za-z][A-Za-z0-9+.-]{0,40}://[^\s:/"<>]{0,256}):[^\s"<>]{0,4096}@'
+    r'([A-Za-z][A-Za-z0-9+.-]{0,40}:/{1,2}[^\s:/"<>]{0,256}):[^\s"<>]{0,4096}@'
 )
 _TOKEN_AS_USER = re.compile(r'(https?://)[^\s:/@"<>]{1,4096}@', re.IGNORECASE)
 _SECRET = (
@@ -61,7 +62,7 @@ def without_credentials(text: str) -> str:
     >>> without_credentials("https://host/store?token=abc&team=7")
     'https://host/store?token=***&team=7'
     """
-    if "://" in text:
+    if ":/" in text:
         text = _USER_AND_PASSWORD.sub(rf"\1:{HIDDEN}@", text)
         text = _TOKEN_AS_USER.sub(rf"\1{HIDDEN}@", text)
     text = _QUERY_OR_SETTING.sub(rf"\1{HIDDEN}", text)

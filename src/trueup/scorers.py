@@ -9,17 +9,14 @@ import numpy as np
 
 from trueup.errors import UndefinedMetricError
 from trueup.evaluation.evaluate import evaluate
+from trueup.extras import needed_by
 from trueup.losses import Loss, get_loss
-from trueup.read.inputs import read_rows
+from trueup.read.rows import read_rows
 from trueup.splits import CrossFit, Split
 from trueup.user_warning import warn_user
 
-try:
+with needed_by("trueup.scorers"):
     from sklearn.metrics import make_scorer
-except ModuleNotFoundError as error:
-    raise ImportError(
-        "trueup.scorers needs scikit-learn. Run: pip install 'trueup[sklearn]'"
-    ) from error
 
 Scorer = Callable[..., float]
 _DEFAULT_SPLIT = CrossFit()

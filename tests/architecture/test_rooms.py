@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -44,6 +45,22 @@ def test_circles_are_found():
 
 def test_the_picture_is_current():
     assert PICTURE.read_text() == drawing(), "run: python docs/site/draw_architecture.py"
+
+
+def test_the_walks_name_files_that_exist():
+    """A file may be named with a folder above it, such as ``read/row_hash.py``."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    named = set(re.findall(r"`((?:\w+/)*\w+\.py)`", page))
+    files = [file for root in ("src", "plugins", "docs") for file in (ROOT / root).rglob("*.py")]
+    exists = {
+        path: any(
+            file.name == Path(path).name and set(Path(path).parts) <= set(file.parts)
+            for file in files
+        )
+        for path in named
+    }
+    assert len(named) > 20
+    assert [path for path, found in exists.items() if not found] == []
 
 
 @pytest.mark.parametrize("face", sorted(FACES))

@@ -6,13 +6,17 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import shutil
 import sys
 import time
 from itertools import chain
+from pathlib import Path
 
 from tests.hostile.arguments import ODD_VALUES, failures, public_calls
+from tests.hostile.commands import command_calls, failure_of, in_command_folder
 from tests.hostile.readers import quick_targets, slow_targets, temporary_folder
+from tests.hostile.tables import rows_limited, table_targets
 from tests.hostile.trials import Counts, run
 
 _ROW = "{:<34} {:>8} {:>8} {:>10} {:>9}"
@@ -21,13 +25,19 @@ _ROW = "{:<34} {:>8} {:>8} {:>10} {:>9}"
 def main() -> int:
     """Run all trials and return the number of failures, at most 1."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--trials", type=int, default=6000, help="of each stored kind")
+    parser.add_argument(
+        "--trials", type=int, default=6000, help="of each stored kind, with tables 1/8"
+    )
     parser.add_argument("--first-seed", type=int, default=0)
     options = parser.parse_args()
     began, folder = time.monotonic(), temporary_folder()
     print(_ROW.format("kind", "trials", "refused", "memory", "failures"))
-    found = [_arguments()]
-    print(_line(found[0]), flush=True)
+    found = [_arguments(), _commands(folder)]
+    print(*map(_line, found), sep="\n", flush=True)
+    with rows_limited():
+        for target in table_targets(folder):
+            found.append(run(target, options.trials // 8, options.first_seed))
+            print(_line(found[-1]), flush=True)
     for target in chain(quick_targets(folder), slow_targets(folder)):
         found.append(run(target, options.trials, options.first_seed))
         print(_line(found[-1]), flush=True)
@@ -47,6 +57,18 @@ def _arguments() -> Counts:
     for name, call in public_calls():
         counts.trials += len(ODD_VALUES) * len(call[1])
         counts.failures += [f"{name}: {value!r} {error!r}" for _, value, error in failures(call)]
+    return counts
+
+
+def _commands(folder: Path) -> Counts:
+    counts = Counts("options of commands")
+    logging.disable(logging.CRITICAL)  # MLflow and Optuna tell of each refusal
+    with in_command_folder(folder, registered=True):
+        for call in command_calls():
+            counts.trials += 1
+            failure = failure_of(call)
+            counts.failures += [] if failure is None else [f"{call}: {failure}"[:300]]
+    logging.disable(logging.NOTSET)
     return counts
 
 

@@ -34,12 +34,15 @@ class Target:
         From bytes to anything; it uses what it has read.
     changes : tuple of callables
         Ways to spoil the bytes.
+    room : int
+        Bytes of memory that a reader may take whatever the size of its input.
     """
 
     name: str
     honest: bytes
     read: Callable[[bytes], Any]
     changes: tuple[Change, ...] = (damaged, forged_npz, forged_npz)
+    room: int = 0
 
 
 def quick_targets(folder: Path) -> Iterator[Target]:

@@ -12,8 +12,10 @@ from click.testing import CliRunner
 
 from trueup import InSample, evaluate
 from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup.fields.levels import LIMIT_VARIABLE as LEVEL_LIMIT
 from trueup.read.files import LIMIT_VARIABLE
 from trueup.read.tables import read_columns
+from trueup.summaries import LogLossSummary
 from trueup_cli.app import app
 
 ROWS, GROUPS = 1_000_000, 40
@@ -69,3 +71,35 @@ def test_logits_that_are_too_far_apart_end_soon(scale):
     with pytest.raises(UndefinedMetricError, match="too far apart"):
         evaluate(y, y_logit=logit, split=InSample())
     assert time.process_time() - began < 5.0
+
+
+MANY = 2_000_001
+FEW = {"y_true": np.arange(400) % 2, "y_pred": np.linspace(0.1, 0.9, 400)}
+
+
+def test_a_field_of_too_many_levels_is_refused_soon():
+    p = np.linspace(0.1, 0.9, MANY)
+    began = time.process_time()
+    with pytest.raises(InvalidInputError, match=f"got 2,000,001.*{LEVEL_LIMIT}"):
+        evaluate(p > 0.5, p, split=InSample(), fields={"user": np.arange(MANY)})
+    assert time.process_time() - began < 10.0
+
+
+def test_the_limit_of_levels_can_be_raised_and_lowered(monkeypatch):
+    monkeypatch.setenv(LEVEL_LIMIT, "399")
+    with pytest.raises(InvalidInputError, match="at most 399 levels"):
+        evaluate(**FEW, fields={"user": np.arange(400)})
+    monkeypatch.setenv(LEVEL_LIMIT, "400")
+    assert evaluate(**FEW, fields={"user": np.arange(400)}).fields["user"].n_levels == 400
+
+
+def test_a_summary_that_would_hold_too_many_levels_stays_as_it_is(monkeypatch):
+    monkeypatch.setenv(LEVEL_LIMIT, "500")
+    summary, other = LogLossSummary(), LogLossSummary()
+    for s, first in ((summary, 0), (other, 300)):
+        ids = first + np.arange(400)
+        s.update(**FEW, row_id=ids, fields={"user": ids, "site": ids % 3})
+    before = summary.to_bytes()
+    with pytest.raises(InvalidInputError, match=r"at most 500 levels .* got 700"):
+        summary.merge(other)
+    assert summary.to_bytes() == before

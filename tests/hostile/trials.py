@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from random import Random
 
 import numpy as np
+import pyarrow as pa
 from tests.hostile.readers import Target
 
 from trueup.errors import TrueupError
 
+_POOL = pa.default_memory_pool()
+_POOLS: list[pa.MemoryPool] = []  # what Arrow has allocated refers to them as long as it lives
 LARGEST_RATIO = 10.0
 """Of the memory of a spoilt input to that of the honest one, or to its own size."""
 
@@ -51,7 +54,7 @@ def run(target: Target, n: int, first_seed: int = 0) -> Counts:
 
 def _count(counts: Counts, target: Target, data: bytes, seed: int, honest: int) -> None:
     outcome, peak = _peak(target, data)
-    ratio = peak / max(honest, len(data))
+    ratio = peak / max(honest, len(data), target.room)
     counts.trials += 1
     counts.refused += isinstance(outcome, TrueupError)
     counts.ratio = max(counts.ratio, ratio)
@@ -63,7 +66,9 @@ def _count(counts: Counts, target: Target, data: bytes, seed: int, honest: int) 
 
 def _peak(target: Target, data: bytes) -> tuple[Exception | None, int]:
     tracemalloc.reset_peak()
-    before = tracemalloc.get_traced_memory()[0]
+    before, pool = tracemalloc.get_traced_memory()[0], pa.proxy_memory_pool(_POOL)
+    _POOLS.append(pool)
+    pa.set_memory_pool(pool)
     outcome: Exception | None = None
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -71,4 +76,4 @@ def _peak(target: Target, data: bytes) -> tuple[Exception | None, int]:
             target.read(data)
         except Exception as error:  # the point of the trial is which one it is
             outcome = error.with_traceback(None)
-    return outcome, tracemalloc.get_traced_memory()[1] - before
+    return outcome, tracemalloc.get_traced_memory()[1] - before + pool.max_memory()

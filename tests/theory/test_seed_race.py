@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from trueup.decide.evidence import log_evidence_known_variance, log_evidence_student
+from trueup.decide.e_process import log_evidence_known_variance, log_evidence_student
 from trueup.decide.noise import seed_noise
 from trueup.decide.race import RaceRule
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from mlflow import MlflowClient
 
 from trueup.comparison import compare as compare_values
-from trueup_cli.compare import EXIT_CODES, _figure, compare, gate_outcome
+from trueup_cli.compare import EXIT_CODES, compare, figure_link, gate_outcome
 
 METRIC = "calibrated_val_log_loss"
 NOISE = np.random.default_rng(2).normal(0.0, 0.01, (3, 10))
@@ -170,7 +170,7 @@ def test_markdown_has_the_verdict_first_then_a_table(uri):
 
 
 def test_a_server_gives_a_link_to_the_figure():
-    assert _figure("http://host:5000/", "r1") == (
+    assert figure_link("http://host:5000/", "r1") == (
         "[figure](http://host:5000/get-artifact?path=trueup/comparison.png&run_uuid=r1)"
     )
 

@@ -189,7 +189,7 @@ def test_between_a_death_and_its_retry_nobody_takes_the_place(tmp_path, monkeypa
         other.tell(trial, state=TrialState.FAIL)
         return True
 
-    monkeypatch.setattr("trueup_optuna.runtime.heartbeat._queue_again", another_worker_asks)
+    monkeypatch.setattr("trueup_optuna.runtime.heartbeat.queue_again", another_worker_asks)
     recover_stale(study)
     monkeypatch.undo()
     recover_stale(study, grace=0.0)

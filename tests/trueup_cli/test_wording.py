@@ -7,8 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from trueup.errors import InvalidInputError, TrueupWarning
-from trueup_cli.shell.failures import BadInput, one_line_failures
-from trueup_cli.shell.wording import in_options, refused, translated
+from trueup_cli.shell.failures import BadInput, in_options, one_line_failures, refused, translated
 
 NAMES = {
     "y_true": "--target 'click'",

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from optuna.trial import TrialState
 
 from trueup_cli.tune.command import tune
-from trueup_cli.tune.run import _train_of
+from trueup_cli.tune.run import loaded_train
 from trueup_cli.tune.storage import load_study
 from trueup_optuna.runtime.heartbeat import _ABANDONED_AT as ABANDONED_AT
 
@@ -44,7 +44,7 @@ def invoke(*arguments):
 
 def forget_scripts():
     """Let this process read script and space anew, as another process would."""
-    _train_of.cache_clear()
+    loaded_train.cache_clear()
     sys.modules.pop("my_script", None)
 
 

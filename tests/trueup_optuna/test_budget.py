@@ -16,9 +16,9 @@ from trueup_optuna import (
     open_journal,
 )
 from trueup_optuna.budget import Spending
+from trueup_optuna.shrunken_means import unit_cube
 from trueup_optuna.study.ranking import standings
 from trueup_optuna.study.trial_state import seed_records
-from trueup_optuna.unit_cube import unit_cube
 
 
 def searched(function=train, *, budget=60, direction="minimize", storage=None, **arguments):

@@ -25,7 +25,7 @@ from trueup_optuna import (
     open_journal,
     recover_stale,
 )
-from trueup_optuna.runtime.heartbeat import _queue_again, fail_stale
+from trueup_optuna.runtime.heartbeat import fail_stale, queue_again
 from trueup_optuna.study.ranking import CONFIG, SEED_INDEX, standings
 from trueup_optuna.study.trial_state import (
     BEAT,
@@ -168,7 +168,7 @@ def test_workers_that_recover_at_once_queue_a_trial_once(storage, study_name):
     study = optuna.create_study(storage=storage, study_name=study_name)
     dead_trial(study, reported=1, recorded=1, beat=0.0)
     dead = fail_stale(study)[0]
-    assert [_queue_again(study, dead) for _ in range(2)] == [True, False]
+    assert [queue_again(study, dead) for _ in range(2)] == [True, False]
     assert len(study.get_trials(states=(TrialState.WAITING,))) == 1
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import click
 
-from trueup_cli.shell.quiet import quiet_mlflow
-from trueup_cli.shell.wording import in_options
+from trueup_cli.shell.failures import in_options
+from trueup_cli.shell.options import TRACKING_URI
+from trueup_cli.shell.output import progress, quiet_mlflow
 
 FINE, ABOVE, NOT_TRUSTED = 0, 1, 3
 
@@ -19,14 +21,16 @@ MODEL = click.argument("model_uri", metavar="models:/NAME/VERSION")
 def monitored(command: Callable[..., None]) -> Callable[..., None]:
     """Set the tracking store, and turn errors of trueup into exit code 2 with their message."""
 
-    @click.option("--tracking-uri", default=None, help="MLflow store; by default that of MLflow.")
+    @TRACKING_URI
     @functools.wraps(command)
     def wrapped(tracking_uri: str | None, **options: Any) -> None:
         import mlflow
 
         if tracking_uri is not None:
             mlflow.set_tracking_uri(tracking_uri)
-        with in_options({"labelled": "--labels"}), quiet_mlflow():
+        name = command.__name__
+        shown = nullcontext() if name == "watch" else progress(f"monitor {name}")
+        with in_options({"labelled": "--labels"}), quiet_mlflow(), shown:
             command(**options)
 
     return wrapped

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,8 @@ import click
 from trueup_cli.monitor.base import ABOVE, FINE, MODEL, NOT_TRUSTED, monitored, sentence
 from trueup_cli.monitor.gates import status, watch
 from trueup_cli.shell.failures import BadInput
-from trueup_cli.shell.output import echo
-
-
-def _names(
-    context: click.Context,  # noqa: ARG001
-    option: click.Parameter,  # noqa: ARG001
-    values: tuple[str, ...],
-) -> tuple[str, ...] | None:
-    """Return names that were given one by one or between commas; None for none."""
-    return tuple(name.strip() for value in values for name in value.split(",")) or None
+from trueup_cli.shell.options import AS_JSON, names_between
+from trueup_cli.shell.output import echo, json_text
 
 
 @click.group("monitor")
@@ -42,8 +35,8 @@ def monitor() -> None:
 @click.option("--row-id", default=None, help="Column that identifies a row, to join late labels.")
 @click.option("--time", default=None, help="Column of times: their spread widens first intervals.")
 @click.option("--time-format", default=None, help="Format of times that are text; ISO 8601 else.")
-@click.option("--features", multiple=True, callback=_names, help="Columns that the check sees.")
-@click.option("--ignore", multiple=True, callback=_names, help="Columns that it does not see.")
+@click.option("--features", multiple=True, callback=names_between, help="What the check sees.")
+@click.option("--ignore", multiple=True, callback=names_between, help="What it does not see.")
 @click.option("--prediction", default=None, help="Column of the model's output, of several.")
 @click.option("--fail-above", default=None, help="Threshold of status: an error, or 1.5x.")
 @click.option("--all-missing", is_flag=True, help="Every version of models:/NAME without a check.")
@@ -75,7 +68,9 @@ def init(model_uri: str, reference: str, all_missing: bool, **options: Any) -> N
 @MODEL
 @click.option("--batch", required=True, help="Rows without labels: .parquet, .csv or .csv.gz.")
 @click.option("--at", default=None, help="Time of the batch as an ISO date; now by default.")
-@click.option("--time-column", default=None, help="Split the file by the times of this column.")
+@click.option(
+    "--time", "--time-column", "time_column", help="Split the file by the times of this column."
+)
 @click.option("--time-format", default=None, help="Format of times that are text; ISO 8601 else.")
 @click.option(
     "--period",
@@ -120,6 +115,8 @@ def _estimates(
     from trueup_mlflow import monitor as monitoring
     from trueup_mlflow.monitor.batch.batches import estimate_chunks, estimate_periods
 
+    if time_format is not None and time_column is None:
+        raise BadInput("--time-format must come with --time-column. Give both.")
     if time_column is not None and (chunk_rows is not None or at is not None):
         raise BadInput("--time-column goes with neither --chunk-rows nor --at. Give one of them.")
     if segment is not None and (time_column is not None or chunk_rows is not None):
@@ -179,8 +176,9 @@ def compare(champion: str, challenger: str, batch: str, at: str | None, as_json:
     show_default=True,
     help="Share of a batch's rows whose labels must be there.",
 )
+@AS_JSON
 @monitored
-def realize(model_uri: str, labels: str, min_labelled: float) -> None:
+def realize(model_uri: str, labels: str, min_labelled: float, as_json: bool) -> None:
     """Log the realized error of every batch of which enough labels are there by now.
 
     Labels of a batch may come in several files; one that comes again corrects the earlier one.
@@ -192,6 +190,9 @@ def realize(model_uri: str, labels: str, min_labelled: float) -> None:
     from trueup_mlflow import monitor as monitoring
 
     found = monitoring.realize(model_uri, labels, min_labelled=min_labelled)
+    if as_json:
+        echo(json_text(asdict(found)))
+        return
     echo(
         f"{found.matched} ids matched, {found.unknown} are of no batch, {found.missing} rows have "
         f"no label; {found.waiting} batches wait for more labels"
@@ -204,7 +205,14 @@ def realize(model_uri: str, labels: str, min_labelled: float) -> None:
 
 @monitor.command("report")
 @MODEL
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="HTML file to write.")
+@click.option(
+    "--output",
+    "--out",
+    "out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="HTML file to write.",
+)
 @click.option("--threshold", "thresholds", type=float, multiple=True, help="Error drawn as a line.")
 @monitored
 def report(model_uri: str, out: Path, thresholds: tuple[float, ...]) -> None:

@@ -60,12 +60,15 @@ def status(
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--seconds", type=float, default=10.0, show_default=True, help="Pause between looks.")
 @click.option("--once", is_flag=True, help="Stop when the folder holds no more files.")
-@click.option("--time-column", default=None, help="Column whose latest time is the batch's.")
+@click.option("--time", "--time-column", "time_column", help="Its latest is the batch's time.")
 @click.option("--name-pattern", default=None, help="Pattern of file names with (the time) in it.")
 @click.option("--time-format", default=None, help="Format of times that are text; ISO 8601 else.")
 @click.option("--modified-time", is_flag=True, help="Take the time at which a file was modified.")
 @click.option(
-    "--prometheus-port", type=int, default=None, help="Serve the latest estimate on this port."
+    "--prometheus-port",
+    type=click.IntRange(0, 65535),
+    default=None,
+    help="Serve the latest estimate on this port.",
 )
 @monitored
 def watch(
@@ -115,6 +118,8 @@ def _times(
         raise BadInput(
             "--time-column, --name-pattern and --modified-time exclude each other. Give one."
         )
+    if time_format is not None and time_column is None and name_pattern is None:
+        raise BadInput("--time-format must come with --time-column or --name-pattern. Give one.")
     return BatchTimes(time_column, name_pattern, time_format, modified_time)
 
 

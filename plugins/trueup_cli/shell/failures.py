@@ -1,33 +1,33 @@
-"""Expected failures as one line and exit code 2; anything else keeps its traceback."""
+"""Expected failures as one line and exit code 2, in the words of the command line.
+
+Options stand in place of arguments; anything unexpected keeps its traceback.
+"""
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from trueup.errors import TrueupError, TrueupWarning
+from trueup.extras import EXTRA_OF, install_command
 from trueup_cli.shell.output import echo, shown
 
-_EXTRA_OF = {
-    "joblib": "sklearn",
-    "matplotlib": "mlflow",
-    "mlflow": "mlflow",
-    "numba": "numba",
-    "optuna": "optuna",
-    "pandas": "files",
-    "pyarrow": "files",
-    "pyspark": "spark",
-    "sklearn": "sklearn",
-    "starlette": "ui",
-    "torch": "torch",
-    "tqdm": "cli",
-    "uvicorn": "ui",
-    "yaml": "cli",
+_PHRASES = {
+    "labels=[negative, positive]": "--label NEGATIVE --label POSITIVE",
+    "Pass [negative, positive]": "Pass --label NEGATIVE --label POSITIVE",
+    "labels= with each class once": "--label once for each class",
+    "or labels must name": "or --label must name",
+    "Drop the argument": "Drop the option",
+    "calibrated=False": "--no-calibrated",
+    'aggregate="pool"': "--aggregate pool",
 }
+_ASSIGNED = re.compile(r"\b(\w+)=(True\b|\w+(?=\(\))|)(?:\(\))?")
+_LONG_NAME = re.compile(r"\b\w+_\w+\b")  # shorter ones may be words of the sentence
 
 
 class BadInput(click.ClickException):
@@ -49,10 +49,11 @@ def one_line_failures() -> Iterator[None]:
             yield
         except ImportError as missing:  # also of ours, which names the extra
             package = _missing_package(missing)
-            if package not in _EXTRA_OF:
+            if package not in EXTRA_OF:
                 raise
-            command = f"pip install 'trueup[{_EXTRA_OF[package]}]'"
-            raise BadInput(f"{package} is not installed. Run: {command}") from missing
+            raise BadInput(
+                f"{package} is not installed. Run: {install_command(package)}"
+            ) from missing
         except click.ClickException as failure:
             failure.message = shown(failure.message)  # type: ignore[misc]  # there is no other way
             raise
@@ -70,8 +71,8 @@ def _missing_package(missing: ImportError) -> str:
 
 
 def _is_expected(failure: Exception) -> bool:
-    # MLflow's class is known by its name: importing it would cost a second
-    mlflow_refused = type(failure).__module__ == "mlflow.exceptions"
+    # MLflow's classes are known by their names: importing them would cost a second
+    mlflow_refused = any(kind.__module__ == "mlflow.exceptions" for kind in type(failure).__mro__)
     return mlflow_refused or isinstance(failure, (TrueupError, OSError))
 
 
@@ -83,3 +84,65 @@ def _shown_in_one_line(show: Callable[..., None]) -> Callable[..., None]:
             show(message, category, *where)
 
     return showwarning
+
+
+@contextmanager
+def in_options(names: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Turn refusals into bad input that names options; let warnings name options too.
+
+    Parameters
+    ----------
+    names : mapping of str to str
+        What the user wrote, by argument: ``{"y_true": "--target 'click'"}``. An argument that has
+        the name of an option of the command needs no entry.
+    """
+    known = {**_options_of_command(), **(names or {})}
+    shown = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
+        ours = issubclass(category, TrueupWarning)
+        shown(translated(str(message), known) if ours else message, category, *where)
+
+    warnings.showwarning = show  # type: ignore[assignment] # the place is passed on as it is
+    try:
+        yield
+    except TrueupError as error:
+        raise BadInput(refused(error, known)) from error
+    finally:
+        warnings.showwarning = shown
+
+
+def refused(error: TrueupError, names: Mapping[str, str]) -> str:
+    """Return the message of an error with what the user wrote in place of its argument."""
+    argument = error.argument or ""
+    if argument not in names:
+        return translated(str(error), names)
+    return names[argument] + translated(str(error).removeprefix(argument), names)
+
+
+def translated(message: str, names: Mapping[str, str]) -> str:
+    """Return a sentence with the options of arguments in their place."""
+
+    def option(name: str) -> str:
+        return names[name].partition(" ")[0]
+
+    def assigned(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        if name not in names:
+            return found[0]
+        return option(name) if value in ("", "True") else f"{option(name)} {value}"
+
+    for argument, words in _PHRASES.items():
+        message = message.replace(argument, words)
+    message = _ASSIGNED.sub(assigned, message)
+    return _LONG_NAME.sub(
+        lambda found: option(found[0]) if found[0] in names else found[0], message
+    )
+
+
+def _options_of_command() -> dict[str, str]:
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return {}
+    options = (param for param in context.command.params if isinstance(param, click.Option))
+    return {option.name: option.opts[0] for option in options if option.name}

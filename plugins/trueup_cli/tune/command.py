@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,8 @@ import click
 
 from trueup_cli.shell.failures import BadInput, one_line_failures
 from trueup_cli.shell.interrupts import exit_code, interruptible
-from trueup_cli.shell.output import echo
-from trueup_cli.shell.quiet import without_run_urls
+from trueup_cli.shell.options import AS_JSON, TRACKING_URI
+from trueup_cli.shell.output import echo, json_text, without_run_urls
 
 if TYPE_CHECKING:
     from trueup_cli.tune.plan import TunePlan
@@ -127,7 +128,8 @@ _STUDY_NAME = click.option("--study-name", default="trueup", show_default=True)
 @click.option("--grace", type=float, default=120.0, show_default=True, help="Seconds until a silent worker counts as dead.")  # fmt: skip  # noqa: E501
 @click.option("--resume", is_flag=True, help="Go on with a study that exists, with its options.")
 @click.option("--experiment-name", help="Log the study to this MLflow experiment.")
-@click.option("--tracking-uri", help="MLflow store; by default that of MLflow.")
+@AS_JSON
+@TRACKING_URI
 @click.pass_context
 def run(context: click.Context, /, **options: Any) -> None:
     """Search, run the finals and confirm the selected configuration on fresh seeds.
@@ -140,7 +142,7 @@ def run(context: click.Context, /, **options: Any) -> None:
     Example: trueup tune run train.py:train --space space.yaml --budget 120 --study-name clicks
     """
     workers, resume = options.pop("workers"), options.pop("resume")
-    logging = options.pop("experiment_name"), options.pop("tracking_uri")
+    ending = {name: options.pop(name) for name in ("experiment_name", "tracking_uri", "as_json")}
     if workers > 1 and options["storage"].startswith("sqlite"):
         raise BadInput(
             "--workers must be 1 with SQLite; got more. Use a journal file for --storage."
@@ -150,7 +152,7 @@ def run(context: click.Context, /, **options: Any) -> None:
     _check_together(context, options)
     try:
         with interruptible(), one_line_failures():
-            _run(_plan(options), workers, resume, logging)
+            _run(_plan(options), workers, resume, ending)
     except KeyboardInterrupt as stop:
         context.exit(exit_code(stop))
 
@@ -158,9 +160,11 @@ def run(context: click.Context, /, **options: Any) -> None:
 @tune.command("report")
 @_STORAGE
 @_STUDY_NAME
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@AS_JSON
 @click.option(
+    "--figure",
     "--plot",
+    "plot",
     type=click.Path(dir_okay=False, path_type=Path),
     callback=_drawable,
     help="PNG, SVG or PDF.",
@@ -222,9 +226,7 @@ def _finals_budget(options: dict[str, Any]) -> int:
     return max(60, -(-5 * options["trials"] // 4)) if given is None else given
 
 
-def _run(
-    plan: TunePlan, workers: int, resume: bool, logging: tuple[str | None, str | None]
-) -> None:
+def _run(plan: TunePlan, workers: int, resume: bool, ending: dict[str, Any]) -> None:
     import optuna
 
     from trueup_cli.tune import run as tune_run
@@ -234,7 +236,7 @@ def _run(
     study = tune_run.prepare_study(plan, resume=resume)
     with tune_run.kept_with_results(study, new=not resume):
         _run_stages(plan, workers)
-        _conclude(plan, *logging)
+        _conclude(plan, **ending)
 
 
 def _run_stages(plan: TunePlan, workers: int) -> None:
@@ -251,9 +253,11 @@ def _run_stages(plan: TunePlan, workers: int) -> None:
                 tune_workers.run_workers(plan, stage, workers)
 
 
-def _conclude(plan: TunePlan, experiment_name: str | None, tracking_uri: str | None) -> None:
+def _conclude(
+    plan: TunePlan, experiment_name: str | None, tracking_uri: str | None, as_json: bool
+) -> None:
     """Print the report and the confirmed value, and log them where asked."""
-    from trueup_cli.tune.report import confirmation_text, report_text
+    from trueup_cli.tune.report import confirmation_text, report_json, report_text
     from trueup_cli.tune.run import plan_train
     from trueup_cli.tune.space import load_exceptions
     from trueup_cli.tune.storage import load_study
@@ -261,7 +265,8 @@ def _conclude(plan: TunePlan, experiment_name: str | None, tracking_uri: str | N
 
     study = load_study(plan.storage, plan.study_name)
     found, confirmed = report_study(study), None
-    echo(report_text(found))
+    if not as_json:
+        echo(report_text(found))
     if plan.confirm:
         confirmed = confirm(
             study,
@@ -269,7 +274,11 @@ def _conclude(plan: TunePlan, experiment_name: str | None, tracking_uri: str | N
             n_seeds=plan.confirm,
             catch=load_exceptions(plan.catch),
         )
-        echo(confirmation_text(confirmed))
+        if not as_json:
+            echo(confirmation_text(confirmed))
+    if as_json:
+        confirmation = None if confirmed is None else asdict(confirmed)
+        echo(json_text({**report_json(found), "confirmation": confirmation}))
     if experiment_name is not None:
         from mlflow.tracking import MlflowClient
 
@@ -280,4 +289,6 @@ def _conclude(plan: TunePlan, experiment_name: str | None, tracking_uri: str | N
             run_id = log_study(
                 found, confirmation=confirmed, experiment_name=experiment_name, client=client
             )
-        echo(f"logged to MLflow run {run_id}")
+        if run_id is None:
+            raise BadInput("the study could not be logged. Mend what the warning says, and resume.")
+        echo(f"logged to MLflow run {run_id}", err=as_json)

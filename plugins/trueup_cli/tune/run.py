@@ -153,11 +153,11 @@ def plan_sampler(plan: TunePlan, worker: int, begun: int) -> optuna.samplers.Bas
 
 def plan_train(plan: TunePlan) -> Train:
     """Return the train function of a plan."""
-    return _train_of(plan.target, plan.space)
+    return loaded_train(plan.target, plan.space)
 
 
 @cache
-def _train_of(target: str, space: str | None) -> Train:
+def loaded_train(target: str, space: str | None) -> Train:
     """Run the script once a process: it may load data."""
     return with_space(load_train(target), None if space is None else load_space(space))
 

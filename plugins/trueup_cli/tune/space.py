@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import math
-import sys
 from collections.abc import Callable, Iterable
-from inspect import isfunction
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from optuna.distributions import (
@@ -21,6 +17,7 @@ from optuna.distributions import (
 
 from trueup.arguments import is_real
 from trueup.errors import InvalidInputError
+from trueup_cli.shell.scripts import load_attribute
 from trueup_cli.tune.space_yaml import read_yaml
 
 _KINDS = {"float": ("low", "high"), "int": ("low", "high"), "categorical": ("choices",)}
@@ -40,20 +37,13 @@ def load_train(target: str) -> Callable[..., Any]:
     InvalidInputError
         If there is no such file or function.
     """
-    file, _, name = target.rpartition(":")
+    file = target.rpartition(":")[0]
     path = Path(file)
     _check_script(target, file, path)
-    sys.path.insert(0, str(path.parent.resolve()))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    train = getattr(module, name, None)
+    train = load_attribute(target, "TRAIN")
     if not callable(train):
         raise InvalidInputError(
-            f"TRAIN must name a function of {file}", repr(name), f"{_defined_in(module)}."
+            "TRAIN must name a function", f"a {type(train).__name__}", "Name another."
         )
     return train  # type: ignore[no-any-return]
 
@@ -72,15 +62,6 @@ def _check_script(target: str, file: str, path: Path) -> None:
         raise InvalidInputError(
             "TRAIN must name a Python script", repr(file), "Give a file that ends in .py."
         )
-
-
-def _defined_in(module: ModuleType) -> str:
-    found = [
-        name
-        for name, value in vars(module).items()
-        if isfunction(value) and value.__module__ == module.__name__
-    ]
-    return f"It defines {', '.join(found)}" if found else "It defines no function"
 
 
 def load_space(path: str | Path) -> dict[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from trueup.errors import InvalidInputError
-from trueup.read.shown import shown
+from trueup.read.columns import shown
 
 _SURPRISE = "!surprise"
 _PLAIN = {

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from trueup.errors import InvalidInputError
 from trueup_cli.shell.failures import BadInput, one_line_failures
 from trueup_cli.shell.interrupts import exit_code, interruptible
+from trueup_cli.shell.output import show_traceback
 from trueup_optuna.runtime.signals import hold_signals
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def _interrupt(running: Sequence[subprocess.Popen[bytes]]) -> None:
 
 def main() -> int:
     """Work on a stage as a process of its own; return the exit code."""
+    sys.excepthook = show_traceback
     try:
         with interruptible(once=True), one_line_failures():
             _work(json.loads(_first_line()))

@@ -84,6 +84,19 @@ def hook_lightgbm(module: ModuleType, record: Record, on_failure: OnFailure) -> 
     return _hook_train(module, "valid_sets", prepare)
 
 
+def hook_cv(module: ModuleType, note: Callable[[str], None]) -> Callable[[], None]:
+    """Note that a cross-validation was run, whose values are means over folds."""
+    cv = module.cv
+
+    @functools.wraps(cv)
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        with suppress(Exception):
+            note(f"{module.__name__}.cv")
+        return cv(*args, **kwargs)
+
+    return replaced([(module, "cv", noted)])
+
+
 class _LightGBMKeeper:
     """Sees the predictions as a metric of the user's, and the values as a callback."""
 

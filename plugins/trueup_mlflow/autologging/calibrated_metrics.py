@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from trueup import CrossFit, Split
-from trueup_mlflow.autologging.coverage import Coverage
-from trueup_mlflow.autologging.explain import UNKNOWN
+from trueup_mlflow.autologging.coverage import UNKNOWN, Coverage
 from trueup_mlflow.autologging.recent import Match
-from trueup_mlflow.write.failures import warn
+from trueup_mlflow.write.failures import describe, warn
 from trueup_mlflow.write.items import MAX_KEY_LENGTH, LogItems, calibrated_key, is_own_key
 
 Find = Callable[[object], Match | None]
@@ -120,18 +119,26 @@ class TwinMaker:
         found = Additions()
         present = {metric.key for metric in metrics}
         for metric in metrics:
-            if is_own_key(metric.key):
-                if self._points.has(_place(run_id, metric, metric.key), metric.value):
-                    found.repeated.append(metric)
-                continue
-            match = self._match(metric.key, metric.value)
-            if match is not None:
-                self._add(found, run_id, metric, self._items(match, metric.key), present)
-            elif calibrated_key(metric.key) in present:  # log_evaluation's own
-                self.coverage.gained(run_id, [metric.key])
-            else:
-                self._miss(run_id, metric)
+            try:
+                self._extend(found, run_id, metric, present)
+            except Exception as failure:  # the others still gain theirs
+                self.coverage.missed(run_id, metric.key, describe(failure))
         return found
+
+    def _extend(
+        self, found: Additions, run_id: str, metric: LoggedMetric, present: set[str]
+    ) -> None:
+        if is_own_key(metric.key):
+            if self._points.has(_place(run_id, metric, metric.key), metric.value):
+                found.repeated.append(metric)
+            return
+        match = self._match(metric.key, metric.value)
+        if match is not None:
+            self._add(found, run_id, metric, self._items(match, metric.key), present)
+        elif calibrated_key(metric.key) in present:  # log_evaluation's own
+            self.coverage.gained(run_id, [metric.key])
+        else:
+            self._miss(run_id, metric)
 
     def mark(self, run_id: str, metrics: Iterable[LoggedMetric], tags: Mapping[str, str]) -> None:
         """Mark metrics and tags of ours as logged."""

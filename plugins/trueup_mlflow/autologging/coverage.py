@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
 
-ADVICE = "For a loss among these call trueup_mlflow.log_evaluation(y_true, y_pred, prefix=...)."
+ADVICE = "For a loss among these call trueup_mlflow.log_evaluation(y_true, y_pred, prefix=...)"
+_CALLBACKS = {
+    "keras": "KerasCallback",
+    "lightgbm": "LightGBMCallback",
+    "lightning": "LightningCallback",
+    "transformers": "HuggingFaceCallback",
+    "xgboost": "XGBoostCallback",
+}
+"""What to give to a training whose framework keeps its predictions to itself."""
 _MAX_RUNS = 256
 _MAX_KEYS = 200
 _SHOWN_KEYS = 12
 _MAX_LENGTH = 4000  # MLflow's limit of a tag is 5000 in some stores
+UNSEEN = "no loss that trueup watches was computed before it was logged"
+UNKNOWN = "no watched loss, and no mean over the batches of a validation pass, has this value"
+NEAR = "it is near a watched loss, but no sum over its batches gives it exactly"
+TRAINING_TOO = "; losses with gradients, as in training, are not watched"
+OF_PROCESSES = (
+    "; a mean over several processes is not recognised, since each sees its own rows only: gather "
+    "the predictions in the first"
+)
+NOT_COVERED = "{} was called, which is not covered: its models are scored on folds of their own"
+IN_TRAINING = "losses were seen with gradients only, as in training: validate under torch.no_grad()"
+_DIGITS = range(3, 9)  # fewer may be chance
+_CLOSE = 1e-5
 
 
 class RunCoverage:
@@ -30,7 +52,7 @@ class RunCoverage:
             parts.append(f"none of {_listed(keys)}: {reason}")
         if not parts:
             return None
-        advice = [ADVICE] if missed else []
+        advice = [_advice()] if missed else []
         put_off = [f"Not all were stored: {self.put_off}."] if self.put_off else []
         return " ".join(["; ".join(parts) + ".", *put_off, *advice])[:_MAX_LENGTH]
 
@@ -83,3 +105,44 @@ def _listed(keys: Iterable[str]) -> str:
     names = list(keys)
     shown = ", ".join(names[:_SHOWN_KEYS])
     return shown if len(names) <= _SHOWN_KEYS else f"{shown} and {len(names) - _SHOWN_KEYS} more"
+
+
+def _advice() -> str:
+    """Return what to call instead, with the callbacks of the frameworks that are in use."""
+    callbacks = [name for module, name in _CALLBACKS.items() if module in sys.modules]
+    given = f", or give the training trueup_mlflow.{' or '.join(callbacks)}" if callbacks else ""
+    return f"{ADVICE}{given}."
+
+
+def explain(number: float, seen: Iterable[float]) -> str:
+    """Return why a number was not recognised.
+
+    Parameters
+    ----------
+    number : float
+        What was logged.
+    seen : iterable of float
+        Numbers that losses have returned, and means of them.
+    """
+    for known in seen:
+        digits = rounded_digits(number, known)
+        if digits is not None:
+            return f"it is a watched loss rounded to {digits} digits: log it unrounded"
+        if number == -known:
+            return "it is minus a watched loss: log the loss itself"
+        if math.isclose(number, known, rel_tol=_CLOSE):
+            return NEAR
+        if math.isfinite(known) and known < 100 and math.isclose(number, math.exp(known)):
+            return "it is exp of a watched loss: log the loss itself"
+    return UNKNOWN
+
+
+def rounded_digits(number: float, known: float) -> int | None:
+    """Return to how many digits a known number was rounded; None where it was not."""
+    if number == known or not math.isfinite(known):
+        return None
+    text = repr(number)
+    digits = len(text.partition(".")[2]) if "e" not in text else None
+    if digits is None or digits not in _DIGITS:
+        return None
+    return digits if number in (round(known, digits), float(f"{known:.{digits}f}")) else None

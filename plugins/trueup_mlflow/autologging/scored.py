@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 import trueup
 from trueup import Evaluation, Split
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.losses.softmax_brier_score import loss_of
 
 _AGREEMENT = 1e-4  # float32 means over many rows are off by a few 1e-6
 
@@ -71,7 +70,7 @@ class Scored:
             self.y_true,
             None if self.are_logits else prediction,
             y_logit=prediction if self.are_logits else None,
-            loss=loss_of(self.loss, prediction),
+            loss=self.loss,
             labels=self._resolved_labels(),
             sample_weight=self.sample_weight,
             split=split,

@@ -40,9 +40,21 @@ class TrueupCallback(TrainerCallback):
 
     Examples
     --------
+    >>> import mlflow
+    >>> import torch
+    >>> from transformers import BertConfig, BertForSequenceClassification, Trainer
+    >>> from transformers import TrainingArguments
     >>> from trueup_mlflow import HuggingFaceCallback
-    >>> callbacks = [HuggingFaceCallback()]
-    >>> trainer = Trainer(model, args, eval_dataset=rows, callbacks=callbacks)  # doctest: +SKIP
+    >>> small = dict(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    >>> model = BertForSequenceClassification(BertConfig(**small, intermediate_size=8))
+    >>> words = torch.arange(80) % 7 + 1
+    >>> rows = [{"input_ids": word[None], "labels": int(word > 3)} for word in words]
+    >>> quiet = TrainingArguments("out", report_to=[], use_cpu=True)
+    >>> with mlflow.start_run() as run:
+    ...     trainer = Trainer(model, quiet, eval_dataset=rows, callbacks=[HuggingFaceCallback()])
+    ...     _ = trainer.evaluate()
+    >>> "calibrated_eval_log_loss" in mlflow.get_run(run.info.run_id).data.metrics
+    True
     """
 
     def __init__(

@@ -55,9 +55,18 @@ class TrueupCallback:
 
     Examples
     --------
+    >>> import keras
+    >>> import mlflow
+    >>> import numpy as np
     >>> from trueup_mlflow import KerasCallback
-    >>> callback = KerasCallback(x_val, y_val)  # doctest: +SKIP
-    >>> model.fit(x, y, epochs=5, callbacks=[callback])  # doctest: +SKIP
+    >>> x = np.linspace(-1.0, 1.0, 200)[:, None]
+    >>> y = (x[:, 0] > 0).astype(int)
+    >>> model = keras.Sequential([keras.layers.Dense(1, activation="sigmoid")])
+    >>> model.compile("sgd", loss="binary_crossentropy")
+    >>> with mlflow.start_run() as run:
+    ...     _ = model.fit(x, y, epochs=2, verbose=0, callbacks=[KerasCallback(x, y)])
+    >>> "calibrated_val_log_loss" in mlflow.get_run(run.info.run_id).data.metrics
+    True
     """
 
     def __init__(

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlflow import MlflowClient
-from mlflow.entities import Param
 
 from trueup.comparison import Comparison, compare, order_note
 from trueup.decide.pairing import Paired
@@ -25,8 +24,8 @@ from trueup_mlflow.write.comparison_items import (
     comparison_tags,
     name_tag,
 )
-from trueup_mlflow.write.experiments import mark_as_model_training
 from trueup_mlflow.write.items import LogItems
+from trueup_mlflow.write.runs import log_params, mark_as_model_training, new_run
 from trueup_mlflow.write.writer import RunWriter
 
 
@@ -233,9 +232,8 @@ def _log(
     """Log the decision to a new run and return its id."""
     metric, experiment_id = asked["metric"], arms.candidate[0].experiment_id
     mark_as_model_training(client, experiment_id)
-    run = client.create_run(experiment_id, tags=tags)
-    run_id = str(run.info.run_id)
-    client.log_batch(run_id, params=[Param(key, text) for key, text in asked.items()])
+    run_id = new_run(client, experiment_id, tags)
+    log_params(client, run_id, asked)
     writer = RunWriter(run_id, client)
     writer.log(LogItems(metric, comparison_metrics(comparison)))
     writer.log_text(comparison_table(comparison, arms.named(), metric), TABLE_FILE, metric)

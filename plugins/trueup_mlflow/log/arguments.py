@@ -6,10 +6,12 @@ from numbers import Integral
 from typing import Any
 
 from trueup.errors import InvalidInputError
+from trueup_mlflow.write.failures import refusing_only
 
 _LARGEST_STEP = 2**63 - 1
 
 
+@refusing_only
 def check_place(
     *,
     prefix: Any = "",

@@ -11,7 +11,6 @@ from mlflow.tracking import MlflowClient
 
 import trueup
 from trueup import CrossFit, Evaluation
-from trueup.losses.softmax_brier_score import loss_of
 from trueup_mlflow.log.evaluated_model import Predictions, predict
 from trueup_mlflow.log.log_fields import log_fields
 from trueup_mlflow.write.failures import describe
@@ -117,7 +116,7 @@ def _evaluate(
     return trueup.evaluate(
         predicted.y_true,
         predicted.y_pred,
-        loss=loss_of(loss, predicted.y_pred),
+        loss=loss,
         split=config.get("split") or CrossFit(),
         labels=predicted.labels,
         sample_weight=config.get("sample_weights"),

@@ -11,13 +11,15 @@ from trueup_mlflow.write.calibrator_items import (
     calibrator_items,
     calibrator_text,
 )
+from trueup_mlflow.write.failures import refusing_only
 from trueup_mlflow.write.guard_figure import guard_figure
 from trueup_mlflow.write.writer import RunWriter
 
 
+@refusing_only
 def log_calibrators(
     table: CalibratorTable, *, prefix: str = "", run_id: str | None = None, client: Any = None
-) -> bool:
+) -> bool | None:
     """Log the table's numbers as metrics, the guard's verdicts as tags, the table as Markdown.
 
     Where the guard judged by time, the Markdown tells what each origin said, and a figure shows it.
@@ -35,7 +37,7 @@ def log_calibrators(
 
     Returns
     -------
-    bool
+    bool or None
         Whether all was written; a failure is a warning and a tag, never an error.
 
     Examples

@@ -13,7 +13,7 @@ import trueup
 from trueup import Evaluation
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import get_loss
-from trueup.read.labels import read_binary_labels
+from trueup.read.targets import read_binary_labels
 from trueup_mlflow.log.arguments import check_place
 from trueup_mlflow.log.log_fields import log_fields
 from trueup_mlflow.write.failures import describe, told

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlflow.entities import Param
 from mlflow.tracking import MlflowClient
 from mlflow.tracking.fluent import _get_experiment_id, active_run
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
 
 from trueup_mlflow.log.arguments import check_place
+from trueup_mlflow.write.failures import refusing_only
 from trueup_mlflow.write.resampling_items import fold_items, fold_params, resampling_items
+from trueup_mlflow.write.runs import log_params, new_run
 from trueup_mlflow.write.writer import RunWriter
 
 
+@refusing_only
 def log_resampling(
     estimate: Any,
     *,
@@ -22,7 +24,7 @@ def log_resampling(
     run_id: str | None = None,
     nested_folds: bool = True,
     client: MlflowClient | None = None,
-) -> str:
+) -> str | None:
     """Log a ``GEEstimate``: one run for it, and a nested run for each test set.
 
     Parameters
@@ -44,8 +46,9 @@ def log_resampling(
 
     Returns
     -------
-    str
-        Id of the run of the estimate.
+    str or None
+        Id of the run of the estimate; None where not all could be logged, which is a
+        ``TrueupWarning``.
 
     Examples
     --------
@@ -64,7 +67,7 @@ def log_resampling(
     check_place(prefix=prefix, run_id=run_id)
     client = client or MlflowClient()
     given = run_id or _active_run_id()
-    parent = given or _create(client, _get_experiment_id(), {MLFLOW_RUN_NAME: run_name})
+    parent = given or new_run(client, _get_experiment_id(), {MLFLOW_RUN_NAME: run_name})
     RunWriter(parent, client).log(resampling_items(estimate, prefix))
     if nested_folds:
         experiment_id = client.get_run(parent).info.experiment_id
@@ -85,13 +88,7 @@ def _log_fold(
 ) -> None:
     experiment_id, parent = home
     tags = {MLFLOW_PARENT_RUN_ID: parent, MLFLOW_RUN_NAME: f"test set {index}"}
-    run_id = _create(client, experiment_id, tags)
-    params = [Param(name, str(value)) for name, value in fold_params(estimate, index).items()]
-    if params:
-        client.log_batch(run_id, params=params)
+    run_id = new_run(client, experiment_id, tags)
+    log_params(client, run_id, fold_params(estimate, index))
     RunWriter(run_id, client).log(fold_items(estimate, index, prefix))
     client.set_terminated(run_id)
-
-
-def _create(client: MlflowClient, experiment_id: str, tags: dict[str, str]) -> str:
-    return str(client.create_run(experiment_id, tags=tags).info.run_id)

@@ -12,9 +12,11 @@ from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
 
 from trueup import __version__
 from trueup.errors import TrueupWarning
+from trueup.redact import without_credentials
 from trueup_mlflow.log.arguments import check_place
-from trueup_mlflow.write.experiments import mark_as_model_training
+from trueup_mlflow.write.failures import refusing_only
 from trueup_mlflow.write.items import (
+    ARTIFACT_FOLDER,
     ROLE_TAG,
     SEED_PARENT_ROLE,
     SEED_TAG,
@@ -30,9 +32,11 @@ from trueup_mlflow.write.items import (
     metric_key,
     seed_items,
 )
+from trueup_mlflow.write.runs import log_params, mark_as_model_training, new_run
 from trueup_mlflow.write.writer import Point, RunWriter
 
 
+@refusing_only
 def log_study(
     report: Any,
     *,
@@ -41,7 +45,7 @@ def log_study(
     nested_seeds: bool = False,
     prefix: str = "",
     client: MlflowClient | None = None,
-) -> str:
+) -> str | None:
     """Log a study: one run for it, one nested run for each configuration.
 
     Parameters
@@ -61,9 +65,10 @@ def log_study(
 
     Returns
     -------
-    str
+    str or None
         Id of the run of the study. A study that the experiment holds already is completed: it gets
-        the configurations and the seeds that it lacks.
+        the configurations and the seeds that it lacks. None where not all could be logged, which is
+        a ``TrueupWarning``: another call completes it.
 
     Notes
     -----
@@ -98,7 +103,8 @@ def log_study(
         _log_seeds(client, (experiment_id, run_id), row, key, n_logged, nested_seeds)
     RunWriter(parent, client).log(study_items(report, key, confirmation))
     _log_selected(client, parent, report.best.trial.params)
-    client.log_text(parent, json.dumps(report.best.trial.params, indent=2), "trueup/selected.json")
+    selected = json.dumps(report.best.trial.params, indent=2)
+    client.log_text(parent, without_credentials(selected), f"{ARTIFACT_FOLDER}/selected.json")
     client.set_terminated(parent)
     return parent
 
@@ -171,8 +177,7 @@ def _parent(client: MlflowClient, experiment_id: str, name: str) -> str:
 
 
 def _create(client: MlflowClient, experiment_id: str, tags: Mapping[str, str]) -> str:
-    run = client.create_run(experiment_id, tags={VERSION_TAG: __version__, **tags})
-    return str(run.info.run_id)
+    return new_run(client, experiment_id, {VERSION_TAG: __version__, **tags})
 
 
 def _logged_trials(
@@ -196,9 +201,8 @@ def _logged_trials(
 def _log_selected(client: MlflowClient, parent: str, params: Mapping[str, Any]) -> None:
     """Log the selected parameters; MLflow keeps those of an earlier selection, which is said."""
     known = client.get_run(parent).data.params
-    chosen = {name: str(value) for name, value in params.items()}
-    for name in chosen.keys() - known.keys():
-        client.log_param(parent, name, chosen[name])
+    chosen = {name: without_credentials(str(value)) for name, value in params.items()}
+    log_params(client, parent, {n: value for n, value in chosen.items() if n not in known})
     if known and known != chosen:
         warnings.warn(
             f"run {parent} keeps the parameters of an earlier selection: MLflow can't change them. "
@@ -216,8 +220,7 @@ def _begin_configuration(client: MlflowClient, home: tuple[str, str], row: Any) 
         TRIAL_TAG: str(row.number),
     }
     run_id = _create(client, experiment_id, tags)
-    for name, value in row.params.items():
-        client.log_param(run_id, name, value)
+    log_params(client, run_id, row.params)
     return run_id
 
 
@@ -255,6 +258,6 @@ def _nested(
             SEED_TAG: str(record.seed),
         }
         run_id = _create(client, experiment_id, tags)
-        client.log_param(run_id, "seed", record.seed)
+        log_params(client, run_id, {"seed": record.seed})
         RunWriter(run_id, client).log(items)
         yield run_id

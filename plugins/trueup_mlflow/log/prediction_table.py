@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
 from trueup.read.columns import as_array, column, plain_numbers
-from trueup.read.frames import columns_of
+from trueup.read.frames import by_position, columns_of
 from trueup.read.ids import id_column, read_ids
-from trueup.read.order import by_position
 from trueup.read.times import read_times
+from trueup.redact import without_credentials
 from trueup.splits import CrossFit, Split
 from trueup.splits.text import parse_split
 
@@ -115,7 +115,7 @@ def write_call(
         "loss": _loss_name(loss),
         "split": _split_text(split),
         "labels": None if labels is None else np.asarray(labels).tolist(),
-        "place": asdict(place),
+        "place": json.loads(without_credentials(json.dumps(asdict(place)))),
         # Arrow and parquet know fewer units of time than numpy, and a period is a number of units.
         "times": {name: str(c.dtype) for name, c in columns.items() if c.dtype.kind in "mM"},
     }

@@ -6,8 +6,9 @@ batch. No estimate sees a change of the target given the features; :func:`realiz
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from trueup.extras import hand_on
 
 if TYPE_CHECKING:
     from trueup_mlflow.monitor.batch.batches import estimate_chunks as estimate_chunks
@@ -42,14 +43,4 @@ _HOME = {
 
 __all__ = sorted(_HOME)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'trueup_mlflow.monitor' has no attribute {name!r}")
-    value = getattr(import_module(f"trueup_mlflow.monitor.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = hand_on(__name__, _HOME)

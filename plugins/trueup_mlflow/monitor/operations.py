@@ -98,6 +98,12 @@ def init(
     >>> uri.startswith("models:/")
     True
     """
+    if time_format is not None and time is None:
+        raise InvalidInputError(
+            "time must be a column where time_format is given",
+            "None",
+            "Name it, or leave both out.",
+        )
     client = MlflowClient()
     version = resolve(model_uri, client)
     table = read_table(reference, row_id=row_id)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import mlflow
-from mlflow.entities import Param, RunStatus
+from mlflow.entities import RunStatus
 from mlflow.exceptions import ExecutionException
 from mlflow.projects import utils as project_utils
 from mlflow.projects.backend.abstract_backend import AbstractBackend
@@ -40,9 +40,9 @@ from trueup_mlflow.seeds.findings import seed_findings
 from trueup_mlflow.seeds.log_seeds import log_seed_summary, seed_outcomes
 from trueup_mlflow.seeds.seed_processes import SeedProcesses, ends_cleanly_when_terminated
 from trueup_mlflow.seeds.seed_table import seed_table
-from trueup_mlflow.write.experiments import mark_as_model_training
 from trueup_mlflow.write.failures import told
 from trueup_mlflow.write.items import PROCESS_TAG, ROLE_TAG, SEED_PARENT_ROLE, SEED_TAG
+from trueup_mlflow.write.runs import log_params, mark_as_model_training
 
 SEED_PARAMETER = "seed"
 _POLL = 0.5  # seconds
@@ -257,10 +257,7 @@ def _create_parent(project: _Project, n_seeds: int) -> str:
             "mlflow.project.entryPoint": project.entry_point,
         },
     )
-    params = [
-        Param(name, without_credentials(str(value))) for name, value in project.params.items()
-    ]
-    client.log_batch(run.info.run_id, params=params)
+    log_params(client, run.info.run_id, project.params)
     return str(run.info.run_id)
 
 

@@ -13,7 +13,6 @@ from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
 
 from trueup_mlflow.seeds.findings import SeedFindings, SeedOutcome, seed_findings
 from trueup_mlflow.seeds.seed_table import seed_headline
-from trueup_mlflow.write.experiments import NOTE_TAG
 from trueup_mlflow.write.failures import warn
 from trueup_mlflow.write.items import (
     COUNT_KEY,
@@ -28,6 +27,7 @@ from trueup_mlflow.write.items import (
     figure_file,
     seed_items,
 )
+from trueup_mlflow.write.runs import NOTE_TAG
 from trueup_mlflow.write.writer import RunWriter
 
 if TYPE_CHECKING:

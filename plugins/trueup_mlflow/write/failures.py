@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import wraps
+from inspect import signature
+from typing import ParamSpec, TypeVar
 
-from trueup.errors import TrueupWarning
+from trueup.errors import InvalidInputError, TrueupWarning
 from trueup.redact import without_credentials
 from trueup.user_warning import pass_over, warn_user
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 pass_over("mlflow", "optuna", "lightning", "torch", "xgboost", "lightgbm")
 
@@ -28,6 +34,30 @@ def describe(failure: BaseException) -> str:
     text = without_credentials(" ".join(str(failure).split()))
     kind = type(failure)
     return text if kind.__module__.startswith("trueup.") else f"{kind.__name__}: {text}"
+
+
+def reason_of(failure: Exception) -> str:
+    """Return what another package's failure said, as a part of a sentence of ours."""
+    return without_credentials(" ".join(str(failure).split())).rstrip(" .")
+
+
+def refusing_only(function: Callable[P, R]) -> Callable[P, R | None]:
+    """Let a function raise for arguments only; any other failure is a warning, and returns None."""
+    parameters, name = signature(function), function.__name__
+
+    @wraps(function)
+    def guest(*args: P.args, **kwargs: P.kwargs) -> R | None:
+        parameters.bind(*args, **kwargs)  # a call that no function could take
+        try:
+            return function(*args, **kwargs)
+        except InvalidInputError:
+            raise
+        except Exception as failure:
+            with suppress(Exception):
+                warn(f"{name} did not do all of its work: {describe(failure)}")
+            return None
+
+    return guest
 
 
 @contextmanager

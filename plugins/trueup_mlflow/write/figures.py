@@ -21,7 +21,7 @@ from trueup import expected_calibration_error
 from trueup.errors import InvalidInputError
 from trueup.fields.reliability import ReliabilityCurve, reliability_curve
 from trueup.read.columns import column
-from trueup.read.predictions import read_probabilities
+from trueup.read.targets import read_probabilities
 
 _COLOURS = ("#1b6ca8", "#d1701a", "#3a8f4d", "#8a4fa3", "#8a8a8a")
 _MIN_SEEDS_OF_A_DENSITY = 5

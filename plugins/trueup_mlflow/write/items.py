@@ -16,6 +16,7 @@ import numpy as np
 from trueup import Evaluation, __version__
 from trueup.arguments import check_fraction
 from trueup.errors import InvalidInputError
+from trueup.redact import without_credentials
 
 SPLIT_TAG = "trueup.split"
 VERSION_TAG = "trueup.version"
@@ -224,11 +225,11 @@ def seed_items(key: str, values: Sequence[float], *, confidence_level: float = 0
 
 
 def _legal(key: str) -> str:
-    return _NOT_IN_KEY.sub("_", key)[:MAX_KEY_LENGTH]
+    return _NOT_IN_KEY.sub("_", without_credentials(key))[:MAX_KEY_LENGTH]
 
 
 def _legal_stem(name: str, key: str) -> str:
-    return f"{name}_{_NOT_IN_FILE.sub('_', key)}"
+    return f"{name}_{_NOT_IN_FILE.sub('_', without_credentials(key))}"
 
 
 def _rooted(value: float, root: bool) -> float:

@@ -140,7 +140,7 @@ def _recover(study: optuna.Study, grace: float) -> tuple[int, ...]:
     recovered += [
         trial for root, trial in latest.items() if root not in alive and _is_orphan(trial, grace)
     ]
-    return tuple(trial.number for trial in recovered if _queue_again(study, trial))
+    return tuple(trial.number for trial in recovered if queue_again(study, trial))
 
 
 def fail_stale(study: optuna.Study, grace: float = GRACE) -> list[FrozenTrial]:
@@ -174,7 +174,7 @@ def _fail(study: optuna.Study, trial: FrozenTrial) -> bool:
         return False
 
 
-def _queue_again(study: optuna.Study, trial: FrozenTrial) -> bool:
+def queue_again(study: optuna.Study, trial: FrozenTrial) -> bool:
     """Queue another attempt, unless another worker was faster; say whether this one counts."""
     queued = _add_attempt(study, trial)
     root = root_number(trial)

@@ -10,9 +10,9 @@ import optuna
 from numpy.typing import NDArray
 from optuna.trial import FrozenTrial, TrialState
 
-from trueup.decide.budget import Results, Shrunken, shrunken_means
 from trueup.decide.noise import SeedNoise, seed_noise
 from trueup.errors import UndefinedMetricError
+from trueup_optuna.shrunken_means import Results, Shrunken, shrunken_means, unit_cube
 from trueup_optuna.study.companions import companion
 from trueup_optuna.study.study_state import BUDGET, REPORTS, sign
 from trueup_optuna.study.trial_state import (
@@ -31,7 +31,6 @@ from trueup_optuna.study.trial_state import (
     seed_records,
     value_table,
 )
-from trueup_optuna.unit_cube import unit_cube
 
 FloatArray = NDArray[np.float64]
 

@@ -10,10 +10,10 @@ import optuna
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial
 
-from trueup.decide.budget import FEW
 from trueup.decide.race import RaceRule
 from trueup.errors import InvalidInputError, StateMismatchError
 from trueup_optuna.seeds import SeedList
+from trueup_optuna.shrunken_means import FEW
 from trueup_optuna.study.trial_state import root_number
 
 SEEDS = "trueup:seeds"

@@ -8,8 +8,7 @@ import numpy as np
 from numba import njit
 
 from trueup._kernels.grid import BINS_PER_UNIT, LIMIT, N_BINS
-from trueup._kernels.numba_vectors import add_eight, add_four, add_powers
-from trueup._kernels.words import (
+from trueup._kernels.hashing import (
     BITS_OF_ONE,
     FIRST_FACTOR,
     GOLDEN,
@@ -18,6 +17,7 @@ from trueup._kernels.words import (
     SECOND_FACTOR,
     WEIGHT_FACTOR,
 )
+from trueup._kernels.numba_vectors import add_eight, add_four, add_powers
 
 compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 

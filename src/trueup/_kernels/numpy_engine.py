@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from trueup._kernels import FloatArray, IntArray, UInt64Array
+from trueup._kernels import FloatArray, IntArray
 from trueup._kernels.grid import BINS_PER_UNIT, N_BINS, ORDER
+from trueup._kernels.hashing import hash_sums as hash_sums
 from trueup._kernels.plain import Absorbed, PlainRows
-from trueup._kernels.words import BITS_OF_ONE, ID_FACTOR, LABEL_FACTOR, WEIGHT_FACTOR, mix_in_place
 
 
 def absorb(
@@ -28,23 +28,17 @@ def deposit(
     u = logit * BINS_PER_UNIT
     left = np.floor(u)
     u -= left
-    u += u - 1.0
-    left += N_BINS * label + N_BINS // 2
-    bins = left.astype(np.intp)
-    bins += (2 * N_BINS) * group
+    u *= 2.0
+    u -= 1.0
+    bins = 2 * group
+    bins += label.astype(np.intp)
+    bins *= N_BINS
+    bins += N_BINS // 2
+    bins += left.astype(np.intp)
     term = np.ones(len(u)) if weight is None else weight.copy()
     for k in range(ORDER):
         np.add.at(table[:, k], bins, term)
         term *= u
-
-
-def hash_sums(row_id: UInt64Array, label: FloatArray, weight: FloatArray | None) -> tuple[int, int]:
-    low = row_id * np.uint64(ID_FACTOR) + _bits(label) * np.uint64(LABEL_FACTOR)
-    if weight is not None:
-        low += (_bits(weight) - np.uint64(BITS_OF_ONE)) * np.uint64(WEIGHT_FACTOR)
-    low = mix_in_place(low)
-    halves = int((low >> np.uint64(32)).sum()), int((low & np.uint64(0xFFFFFFFF)).sum())
-    return (halves[0] << 32) + halves[1], int(mix_in_place(low).sum())
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what overflows is refused where it is used
@@ -85,7 +79,3 @@ def bin_sums(
     inner: FloatArray,  # noqa: ARG001
 ) -> FloatArray | None:
     return None
-
-
-def _bits(values: FloatArray) -> UInt64Array:
-    return (values + 0.0).view(np.uint64)  # + 0.0 turns -0.0 into 0.0: equal numbers, equal bits

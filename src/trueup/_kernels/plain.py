@@ -7,51 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup._kernels.words import UInt64Array, salt_key, salted_hash
+from trueup._kernels.hashing import HashRule, UInt64Array
 
 FloatArray = NDArray[np.float64]
 
 MAX_FOLDS = 1 << 18
 """Up to here the kernel's remainder is exact in float64."""
-
-
-@dataclass(frozen=True)
-class HashRule:
-    """Group of a row by the salted hash of its id: by the remainder, or by a limit.
-
-    Attributes
-    ----------
-    salt : int
-        Another salt gives other groups.
-    folds : int
-        The group is the hash modulo ``folds``; 0 for a rule with a limit.
-    limit : int
-        Hashes from here on are group 1, those below group 0.
-    """
-
-    salt: int = 0
-    folds: int = 0
-    limit: int = 0
-
-    @property
-    def n_groups(self) -> int:
-        """Number of groups."""
-        return self.folds or 2
-
-    @property
-    def key(self) -> np.uint64:
-        """The salt as the kernel takes it."""
-        return salt_key(self.salt)
-
-    def groups(self, row_id: UInt64Array) -> NDArray[np.intp]:
-        """Return the group of each row."""
-        if self.folds == 1:
-            return np.zeros(len(row_id), dtype=np.intp)
-        hashed = salted_hash(row_id, self.salt)
-        if self.folds == 0:
-            return (hashed >= np.uint64(self.limit)).astype(np.intp)
-        folds = np.uint64(self.folds)
-        return (hashed - hashed // folds * folds).astype(np.intp)  # numpy's % is far slower
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ Each public name is imported when it is first used; torch is loaded by fitting w
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from trueup.extras import hand_on
 
 if TYPE_CHECKING:
     from trueup.calibrators.base import Calibrator as Calibrator
@@ -55,21 +56,4 @@ _HOME = {
 
 __all__ = [*_HOME]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'trueup.calibrators' has no attribute {name!r}")
-    try:
-        value = getattr(import_module(f"trueup.calibrators.{_HOME[name]}"), name)
-    except ModuleNotFoundError as error:
-        if error.name == "sklearn":
-            raise ImportError(
-                "trueup.calibrators needs scikit-learn. Run: pip install 'trueup[sklearn]'"
-            ) from error
-        raise
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = hand_on(__name__, _HOME)

@@ -30,8 +30,8 @@ from trueup.calibrators.probabilities import (
     check_weight,
 )
 from trueup.errors import InvalidInputError, NotFittedError, UndefinedMetricError
-from trueup.read.missing import refuse_missing
-from trueup.read.order import require_one_order
+from trueup.read.columns import refuse_missing
+from trueup.read.frames import require_one_order
 
 FieldArrays = dict[str, NDArray[Any]]
 

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from trueup.calibrators.base import Calibrator, FieldArrays
 from trueup.calibrators.levels import UNSEEN, chosen_fields, fit_levels
-from trueup.calibrators.lines.line_plot import LinePlot, fit_line_plot, hats, quantile_knots
+from trueup.calibrators.line_plot import LinePlot, fit_line_plot, hats, quantile_knots
 from trueup.calibrators.probabilities import FloatArray, to_logit
 
 _ROUNDS = 2

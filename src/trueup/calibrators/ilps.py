@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from trueup.arguments import check_one_of
 from trueup.calibrators.base import Calibrator, FieldArrays
-from trueup.calibrators.lines.line_plot import (
+from trueup.calibrators.line_plot import (
     LinePlot,
     fit_line_plot,
     hats,

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from trueup.calibrators.base import Calibrator, FieldArrays
 from trueup.calibrators.probabilities import FloatArray, to_logit
-from trueup.losses.bias import solve_logit_shift
+from trueup.losses import solve_logit_shift
 
 
 class PlattCalibrator(Calibrator):

@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 
 from trueup.errors import InvalidInputError
 from trueup.losses import EPS
-from trueup.read.predictions import ROW_SUM_TOLERANCE
+from trueup.read.targets import ROW_SUM_TOLERANCE
 
 FloatArray = NDArray[np.float64]
 Columns = Mapping[str, Any]

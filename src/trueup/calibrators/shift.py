@@ -7,7 +7,7 @@ from scipy.special import expit, softmax
 
 from trueup.calibrators.base import Calibrator, FieldArrays
 from trueup.calibrators.probabilities import FloatArray, to_logit
-from trueup.losses.bias import solve_logit_shift, solve_softmax_shift
+from trueup.losses import solve_logit_shift, solve_softmax_shift
 
 
 class ShiftCalibrator(Calibrator):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from trueup.decide.accuracy import metric_accuracy
 from trueup.decide.checks import FloatArray, check_level, check_min_effect
-from trueup.decide.paired import paired_win_rate
+from trueup.decide.e_process import confidence_radius, prefix_moments
 from trueup.decide.pairing import Arms, Paired, Values, pair_up
-from trueup.decide.proportion import Proportion
 from trueup.decide.row_bootstrap import RowLosses, row_interval
-from trueup.decide.sequential import confidence_radius, prefix_moments
 from trueup.decide.verdict import Comparison, Verdict
+from trueup.decide.win_rate import Proportion, metric_accuracy, paired_win_rate
 from trueup.errors import InvalidInputError
-from trueup.losses.scaling import exponent_of, scaled_by
+from trueup.losses.elementary import exponent_of, scaled_by
 
 
 def compare(
@@ -62,7 +60,7 @@ def compare(
 
     Notes
     -----
-    The verdict is the one of the t-mixture e-process (:mod:`trueup.decide.sequential`), so it
+    The verdict is the one of the t-mixture e-process (:mod:`trueup.decide.e_process`), so it
     may be looked at after each seed. Unpaired runs meet in sorted order of their seeds: add seeds
     at the end. The interval is over seeds with the validation rows fixed. The rule is exact for
     normal differences. Two arms of one shape have symmetric differences, whose level held in all

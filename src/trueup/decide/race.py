@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.arguments import check_fraction, check_one_of, is_real, whole_number
-from trueup.decide.evidence import log_evidence_known_variance, log_evidence_student
+from trueup.decide.e_process import log_evidence_known_variance, log_evidence_student
 from trueup.decide.noise import SeedNoise, seed_noise
 from trueup.errors import InvalidInputError
 

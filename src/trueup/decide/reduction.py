@@ -10,7 +10,7 @@ from scipy.special import stdtrit
 
 from trueup.decide.checks import FloatArray, check_level, check_same_length, check_values
 from trueup.errors import UndefinedMetricError
-from trueup.losses.scaling import exponent_of, scaled_by
+from trueup.losses.elementary import exponent_of, scaled_by
 
 APPROXIMATE_BELOW = 30
 """With fewer runs the interval is labelled approximate: it can then be too short."""

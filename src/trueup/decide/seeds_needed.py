@@ -13,10 +13,10 @@ from scipy.optimize import brentq
 from scipy.special import nctdtr, ndtri
 
 from trueup.decide.checks import FloatArray, check_level, check_min_effect, check_values
+from trueup.decide.e_process import Moments, confidence_radius
 from trueup.decide.pairing import Paired, Values, pair_up
-from trueup.decide.sequential import Moments, confidence_radius
 from trueup.errors import InvalidInputError
-from trueup.losses.scaling import exponent_of, scaled_by
+from trueup.losses.elementary import exponent_of, scaled_by
 
 PILOT_LEVEL = 0.8
 """Nominal coverage of the interval that a pilot gives."""
@@ -168,11 +168,11 @@ def _effect_interval(effect: float, n: int) -> tuple[float, float]:
     """Return the interval of the standardised effect, cut at zero from below."""
     statistic = min(effect, _LARGEST_EFFECT) * math.sqrt(n)
     tail = (1.0 - PILOT_LEVEL) / 2.0
-    ends = [_noncentrality(statistic, n - 1, level) for level in (1.0 - tail, tail)]
+    ends = [noncentrality(statistic, n - 1, level) for level in (1.0 - tail, tail)]
     return ends[0] / math.sqrt(n), ends[1] / math.sqrt(n)
 
 
-def _noncentrality(statistic: float, df: int, level: float) -> float:
+def noncentrality(statistic: float, df: int, level: float) -> float:
     """Return the noncentrality >= 0 at which the statistic is the ``level`` quantile."""
 
     def miss(noncentrality: float) -> float:

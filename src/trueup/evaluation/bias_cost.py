@@ -14,10 +14,9 @@ from trueup.evaluation.effective_rows import effective_rows, say_if_few
 from trueup.evaluation.evaluate import evaluate
 from trueup.evaluation.resampled_costs import residuals_of, signed_roots
 from trueup.losses import Loss
-from trueup.losses.scaling import scaled
-from trueup.read.inputs import read_rows
-from trueup.read.order import by_position
-from trueup.read.rows import Rows
+from trueup.losses.elementary import scaled
+from trueup.read.frames import by_position
+from trueup.read.rows import Rows, read_rows
 
 _LEAST_RESAMPLES = 100
 _LEAST_FREEDOM = 0.1

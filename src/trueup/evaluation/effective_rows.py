@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from trueup.losses import FloatArray
-from trueup.losses.elementary import dot
-from trueup.losses.scaling import scaled
+from trueup.losses.elementary import dot, scaled
 from trueup.read.columns import read_weight
 from trueup.user_warning import warn_user
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from trueup._kernels import UInt64Array
+from trueup._kernels.hashing import rows_fingerprint, timed_ids
 from trueup.errors import InexactSummaryError, InvalidInputError
 from trueup.evaluation.effective_rows import say_if_few
 from trueup.evaluation.thin_periods import join_thin_periods
@@ -17,13 +18,10 @@ from trueup.fields.calibration import FieldCalibration
 from trueup.fields.columns import read_binary_rows
 from trueup.fields.measure import calibration_of_rows
 from trueup.losses import Loss
-from trueup.losses.scaling import scaled
+from trueup.losses.elementary import scaled
 from trueup.read.columns import check_threads
-from trueup.read.frames import columns_of
-from trueup.read.inputs import read_rows, require_fields
-from trueup.read.order import by_position
-from trueup.read.row_hash import rows_fingerprint, timed_ids
-from trueup.read.rows import Rows
+from trueup.read.frames import by_position, columns_of
+from trueup.read.rows import Rows, read_rows, require_fields
 from trueup.read.times import read_times
 from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
@@ -137,7 +135,8 @@ def evaluate(
             evaluation = summary.compute()
             return replace(evaluation, fields=_measured(fields, summary.loss, columns))
     rows = read_rows(**columns, loss=loss, row_id=row_id, times=times)
-    say_if_few(rows.weight, len(rows.y_true))
+    if rows.weight is not None:
+        say_if_few(rows.weight, len(rows.y_true))
     return score(
         _sample(rows, split),
         split,

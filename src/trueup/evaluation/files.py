@@ -23,11 +23,11 @@ from trueup.read.arrow import (
     levels_of_column,
     missing_rows_of,
 )
+from trueup.read.columns import missing_message
 from trueup.read.csv_files import Dialect, Role
 from trueup.read.files import FileBatch, Paths, file_batches, require_rows, resolve
-from trueup.read.id_types import IdTypes
-from trueup.read.missing import missing_message
-from trueup.read.notices import Notices
+from trueup.read.ids import IdTypes
+from trueup.read.targets import Notices
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Split
 from trueup.summaries import LossSummary, summary_of

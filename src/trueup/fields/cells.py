@@ -65,6 +65,9 @@ class Cells:
 
     def parts(self) -> Iterator[Cells]:
         """Yield the levels in parts of so many rows that temporaries stay in a core's cache."""
+        if len(self.y_true) <= _PART_ROWS:
+            yield self
+            return
         ends, start = np.cumsum(self.count), 0
         while start < len(ends):
             limit = self.first[start] + _PART_ROWS

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from trueup._kernels import engine
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import LOSSES, FloatArray
-from trueup.losses.elementary import expit
-from trueup.losses.scaling import scaled
+from trueup.losses.elementary import expit, scaled
 from trueup.read.columns import as_array, read_weight
-from trueup.read.labels import read_binary_labels
-from trueup.read.order import by_position
-from trueup.read.predictions import check_logit, read_probabilities
+from trueup.read.frames import by_position
+from trueup.read.targets import check_logit, read_binary_labels, read_probabilities
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,10 @@ def mean_absolute_deviation(cells: Cells) -> FloatArray:
     For the binomial, ``E|X - mu| = 2 mu (P(X <= m) - P(X' <= m - 1))`` with m = floor(mu) and X'
     of one trial less, which is De Moivre's formula.
     """
+    return np.concatenate([_deviations(part) for part in cells.parts()])
+
+
+def _deviations(cells: Cells) -> FloatArray:
     deviation = binomial_deviation(cells.sums.proba, cells.sums.square)
     small, mass = _small_cells(cells)
     distance = np.abs(np.arange(_EXACT_ROWS + 1) - cells.sums.proba[small, None])
@@ -83,6 +87,10 @@ def two_sided_p_values(cells: Cells) -> FloatArray:
     ----------
     Lugannani and Rice (1980), with the second continuity correction of Daniels (1987).
     """
+    return np.concatenate([_tails(part) for part in cells.parts()])
+
+
+def _tails(cells: Cells) -> FloatArray:
     scaled, sums = _to_mean_weight_one(cells)
     spread = sums.weight_spread
     tail = _saddlepoint_tails(scaled, sums)

@@ -9,11 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.errors import InvalidInputError
+from trueup.arguments import raisable_limit
+from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import FloatArray
 from trueup.read.columns import column
 
 MISSING = "(missing)"
+LIMIT_VARIABLE = "TRUEUP_MAX_LEVELS"
+"""Environment variable: levels of a field up to which each of them is judged."""
+
+_DEFAULT_LIMIT = 2_000_000  # a second and 200 MB for each half a million
 _TEXT = {str, float, type(None)}
 
 
@@ -62,6 +67,24 @@ def read_levels(field: Any, name: str, n_quantiles: int = 20) -> Levels:
         return _dense(values)
     levels, codes = np.unique(values, return_inverse=True)
     return Levels(codes, tuple(_level_name(level) for level in levels.tolist()))
+
+
+def require_few_levels(n_levels: int, name: str) -> None:
+    """Refuse a field that has more levels than are judged one by one.
+
+    Raises
+    ------
+    UnscorableInputError
+        Which ``trueup_mlflow.log_evaluation`` turns into a warning.
+    """
+    allowed = raisable_limit(LIMIT_VARIABLE, _DEFAULT_LIMIT, "levels")
+    if n_levels > allowed:
+        raise UnscorableInputError(
+            f"{name} must have at most {allowed:,} levels to judge each of them",
+            f"{n_levels:,}",
+            f"Leave out a column of ids, group its levels, or set {LIMIT_VARIABLE} to a larger "
+            "number.",
+        )
 
 
 def _text_levels(values: list[Any]) -> Levels:

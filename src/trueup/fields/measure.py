@@ -18,7 +18,7 @@ from trueup.fields.columns import (
     sums_over,
 )
 from trueup.fields.distribution import mean_absolute_deviation, two_sided_p_values
-from trueup.fields.levels import read_levels
+from trueup.fields.levels import read_levels, require_few_levels
 from trueup.fields.noise import check_epsilon, measure_noise
 
 
@@ -88,6 +88,7 @@ def calibration_of_rows(
     """Measure a field on rows that were checked; the rest as for :func:`field_calibration`."""
     levels = read_levels(field, name, n_quantiles)
     require_rows(len(rows.y_true), name, len(levels.codes))
+    require_few_levels(len(levels.names), name)
     cells = group_rows(levels, rows.y_true, rows.y_proba, rows.weight)
     cells = cells.keep(cells.sums.total > 0.0)
     floor = None

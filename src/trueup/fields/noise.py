@@ -16,7 +16,7 @@ from trueup.fields.cells import Cells
 from trueup.fields.drawn_labels import Draws, Plan, draw_levels, draw_rows
 from trueup.fields.sums import LevelSums, squared_error
 from trueup.losses import FloatArray
-from trueup.losses.scaling import LARGEST, SMALLEST
+from trueup.losses.elementary import LARGEST, SMALLEST
 
 _CONFIDENCE = 0.95
 _FEW_ROWS = 10_000

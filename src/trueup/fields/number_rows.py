@@ -14,9 +14,7 @@ from trueup.fields.columns import require_rows
 from trueup.fields.levels import read_levels
 from trueup.losses import LOSSES, FloatArray
 from trueup.read.columns import column, floats, read_weight, refuse_rows
-from trueup.read.labels import read_labels
-from trueup.read.notices import Notices
-from trueup.read.predictions import check_prediction, read_prediction
+from trueup.read.targets import Notices, check_prediction, read_labels, read_prediction
 
 
 @dataclass(frozen=True)

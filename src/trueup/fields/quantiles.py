@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueup.losses import FloatArray
-from trueup.losses.scaling import scaled
+from trueup.losses.elementary import scaled
 
 _LARGEST_COUNT = 2.0**53
 

@@ -13,10 +13,9 @@ from trueup.arguments import check_fraction, check_one_of
 from trueup.errors import InvalidInputError
 from trueup.fields.quantiles import weighted_quantiles
 from trueup.losses import FloatArray
-from trueup.losses.scaling import scaled
+from trueup.losses.elementary import scaled
 from trueup.read.columns import read_weight
-from trueup.read.labels import read_binary_labels
-from trueup.read.predictions import read_probabilities
+from trueup.read.targets import read_binary_labels, read_probabilities
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from trueup.errors import InvalidInputError
 from trueup.fields.calibration import FieldCalibration
 from trueup.fields.measure import field_calibration
 from trueup.losses import LOSSES
-from trueup.read.inputs import read_rows
+from trueup.read.rows import read_rows
 
 
 @dataclass(frozen=True)

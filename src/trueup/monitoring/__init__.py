@@ -6,8 +6,9 @@ scikit-learn.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from trueup.extras import hand_on
 
 if TYPE_CHECKING:
     from trueup.monitoring.consensus import ConsensusEstimator as ConsensusEstimator
@@ -15,15 +16,11 @@ if TYPE_CHECKING:
     from trueup.monitoring.result import MSEEstimate as MSEEstimate
 
 _HOME = {
-    "ConsensusEstimator": "trueup.monitoring.consensus",
-    "MSEEstimate": "trueup.monitoring.result",
-    "OneStepCheckModel": "trueup.monitoring.one_step",
+    "ConsensusEstimator": "consensus",
+    "MSEEstimate": "result",
+    "OneStepCheckModel": "one_step",
 }
 
 __all__ = ["ConsensusEstimator", "MSEEstimate", "OneStepCheckModel"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'trueup.monitoring' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+__getattr__, __dir__ = hand_on(__name__, _HOME)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError, NotFittedError
+from trueup.extras import needed_by
 from trueup.monitoring.batch import Batch
 from trueup.monitoring.features import FeatureEncoder
 from trueup.monitoring.inputs import FloatArray, finite_vector, is_binary
@@ -34,7 +36,7 @@ from trueup.monitoring.storage import (
     write,
 )
 from trueup.monitoring.trust.support import SUPPORT_ROWS, SupportCheck
-from trueup.read.order import require_one_order
+from trueup.read.frames import require_one_order
 
 ReferenceKind = Literal["held-out", "train"]
 
@@ -125,6 +127,8 @@ class ConsensusEstimator:
             If shapes differ, values are not finite, or there are fewer than 30 rows.
         """
         require_one_order({"X": X, "y_pred": y_pred, "y_true": y_true})
+        with needed_by("ConsensusEstimator"):
+            import_module("sklearn")
         x = self._encoder.fit(X).transform(X)
         y_pred = finite_vector("y_pred", y_pred, len(x))
         y_true = finite_vector("y_true", y_true, len(x))

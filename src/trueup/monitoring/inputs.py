@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
-from trueup.read.missing import refuse_missing
+from trueup.read.columns import refuse_missing
 
 FloatArray = NDArray[np.float64]
 

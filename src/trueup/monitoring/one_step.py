@@ -30,7 +30,7 @@ from trueup.monitoring.storage import (
 )
 from trueup.monitoring.trust.interval import batch_sampling_variance, log_interval
 from trueup.monitoring.trust.support import SUPPORT_ROWS, SupportCheck
-from trueup.read.order import require_one_order
+from trueup.read.frames import require_one_order
 
 DEFAULT_BATCH = 1_000
 

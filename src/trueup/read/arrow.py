@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from trueup._kernels import UInt64Array
 from trueup.errors import InvalidInputError
+from trueup.read.columns import missing_message
 from trueup.read.ids import ids_of_texts, is_decimal
-from trueup.read.missing import missing_message
 from trueup.read.texts import NULLS, TRUTH
 
 if TYPE_CHECKING:
@@ -147,7 +147,14 @@ def levels_of_column(batch: pa.RecordBatch, name: str, *, is_cells: bool = False
     column = batch.column(name)
     if pa.types.is_floating(column.type):  # NaN is no category
         return column.to_numpy(zero_copy_only=False)
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    try:
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    except pa.ArrowException:
+        raise InvalidInputError(
+            f"{name} must be text, whole numbers or dates",
+            str(column.type),
+            "Convert the column.",
+        ) from None
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     levels = encoded.dictionary.to_pylist()
     return _levels_of_cells(codes, levels, name) if is_cells else _categories(codes, levels)

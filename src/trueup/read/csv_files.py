@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from trueup.errors import InvalidInputError
-from trueup.read.names import require_columns
-from trueup.read.shown import shown
+from trueup.read.columns import shown
+from trueup.read.frames import require_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,9 +45,17 @@ class Dialect:
     def __post_init__(self) -> None:
         for name in ("sep", "decimal"):
             value = getattr(self, name)
-            if value is not None and len(value) != 1:
+            if value is None:
+                continue
+            if len(value) != 1:
                 raise InvalidInputError(
                     f"{name} must be one character", repr(value), "Leave it out to recognise it."
+                )
+            if not value.isascii() or value in '"\r\n':
+                raise InvalidInputError(
+                    f"{name} must be a character of ASCII, no quote and no line end",
+                    repr(value),
+                    "Leave it out to recognise it.",
                 )
         if self.sep is not None and self.sep == self.decimal:
             raise InvalidInputError(

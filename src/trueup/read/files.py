@@ -5,7 +5,6 @@ Needs the extra ``[files]``.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import glob
@@ -14,9 +13,11 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trueup.arguments import raisable_limit
 from trueup.errors import InvalidInputError, UnscorableInputError
+from trueup.extras import needed_by
 from trueup.read.csv_files import CsvFile, Dialect, Role, open_csv_file, unreadable
-from trueup.read.names import require_columns
+from trueup.read.frames import require_columns
 from trueup.user_warning import warn_user
 
 if TYPE_CHECKING:
@@ -151,7 +152,8 @@ def read_whole(
     require_pyarrow()
     if not file.name.endswith(PARQUET):
         csv = open_csv_file(file, roles, dialect)
-        return csv.table(roles), csv
+        plain = file.name.endswith(".csv")  # whose size in memory is that on the disk
+        return csv.table(roles) if plain else _unpacked(csv, roles), csv
     from pyarrow import ArrowException
 
     with _open_parquet(file) as reader:
@@ -172,30 +174,43 @@ def size_when_read(file: Path, n_columns: int) -> int:
         return max(file.stat().st_size, int(reader.metadata.num_rows) * n_columns * _CELL_BYTES)
 
 
+def require_room(file: Path) -> None:
+    """Refuse a parquet file that is far larger in memory than on the disk."""
+    with _open_parquet(file) as reader:
+        _require_room(file, reader.metadata.num_rows * reader.metadata.num_columns)
+
+
 def _require_room(file: Path, n_cells: int) -> None:
-    """Refuse a file that is far larger in memory than on the disk, unless the user allows it."""
-    allowed = max(_read_limit(), _GROWTH * file.stat().st_size)
+    allowed = _allowed_bytes(file)
     if n_cells * _CELL_BYTES > allowed:
-        raise InvalidInputError(
-            "files must fit in memory",
-            (
-                f"{file.name}, whose {n_cells:,} cells take {n_cells * _CELL_BYTES:,} bytes, more "
-                f"than {allowed:,}"
-            ),
-            (
-                f"Set {LIMIT_VARIABLE} to a larger number of bytes if the machine has several "
-                "times that, or split the file."
-            ),
-        )
+        raise _too_large(file, f"whose {n_cells:,} cells take {n_cells * _CELL_BYTES:,}", allowed)
 
 
-def _read_limit() -> int:
-    text = os.environ.get(LIMIT_VARIABLE, str(_DEFAULT_LIMIT))
-    if not (text.isascii() and text.isdigit()):
-        raise InvalidInputError(
-            f"{LIMIT_VARIABLE} must be a number of bytes", repr(text), "Write it without a unit."
-        )
-    return int(text)
+def _unpacked(csv: CsvFile, roles: Mapping[str, Role]) -> pa.Table:
+    """Return a compressed file as a whole, unpacked no further than is allowed."""
+    import pyarrow as pa
+
+    allowed, size, batches = _allowed_bytes(csv.path), 0, []
+    for batch in csv.batches(roles, use_threads=True):
+        batches.append(batch)
+        size += batch.nbytes
+        if size > allowed:
+            raise _too_large(csv.path, f"which unpacks to at least {size:,}", allowed)
+    return pa.Table.from_batches(batches) if batches else csv.table(roles)
+
+
+def _allowed_bytes(file: Path) -> int:
+    limit = raisable_limit(LIMIT_VARIABLE, _DEFAULT_LIMIT, "bytes")
+    return max(limit, _GROWTH * file.stat().st_size)
+
+
+def _too_large(file: Path, found: str, allowed: int) -> InvalidInputError:
+    return InvalidInputError(
+        "files must fit in memory",
+        f"{file.name}, {found} bytes, more than {allowed:,}",
+        f"Set {LIMIT_VARIABLE} to a larger number of bytes if the machine has several times that, "
+        "or split the file.",
+    )
 
 
 def say_recognised(files: Sequence[CsvFile]) -> None:
@@ -222,12 +237,8 @@ def column_names(file: Path, dialect: Dialect | None = None) -> list[str]:
 
 def require_pyarrow() -> None:
     """Refuse to go on without pyarrow, with the command that installs it."""
-    try:
+    with needed_by("Reading files"):
         import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise ImportError(
-            "Reading files needs pyarrow. Install it with: pip install 'trueup[files]'"
-        ) from error
 
 
 def _parquet_batches(file: Path, columns: list[str], use_threads: bool) -> Iterator[pa.RecordBatch]:
@@ -235,13 +246,28 @@ def _parquet_batches(file: Path, columns: list[str], use_threads: bool) -> Itera
 
     with _open_parquet(file) as reader:
         require_columns(columns, reader.schema_arrow.names, file)
+        batches = (
+            batch
+            for group in range(reader.num_row_groups)  # over all groups at once, pages pile up
+            for batch in reader.iter_batches(
+                _BATCH_ROWS, row_groups=[group], columns=columns, use_threads=use_threads
+            )
+        )
         try:
-            for group in range(reader.num_row_groups):  # over all groups at once, pages pile up
-                yield from reader.iter_batches(
-                    _BATCH_ROWS, row_groups=[group], columns=columns, use_threads=use_threads
-                )
+            yield from _read_ahead(batches) if use_threads else batches
         except (ArrowException, OSError) as error:
             raise unreadable(file, str(error)) from error
+
+
+def _read_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches, each decoded by a thread of its own while the one before is worked on."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, batches, None)
+        while (batch := following.result()) is not None:
+            following = pool.submit(next, batches, None)
+            yield batch
 
 
 def _open_parquet(file: Path) -> Any:

@@ -3,13 +3,68 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from trueup.errors import InvalidInputError
 from trueup.read.columns import as_array
+from trueup.user_warning import warn_user
+
+_SHOWN = 20
+
+
+def require_columns(wanted: Iterable[str], present: Sequence[str], source: object) -> None:
+    """Refuse a table that lacks a column, or has one twice.
+
+    Parameters
+    ----------
+    wanted : iterable of str
+        Names that are asked for.
+    present : sequence of str
+        Names of the table, in its order.
+    source : object
+        What messages call the table.
+
+    Raises
+    ------
+    InvalidInputError
+        With the name that differs by blanks or case only, where there is one.
+
+    Examples
+    --------
+    >>> require_columns(["Click"], ["click ", "p"], "val.csv")
+    Traceback (most recent call last):
+    trueup.errors.InvalidInputError: column 'Click' must be in val.csv; got click , p. \
+Did you mean 'click '?
+    """
+    for name in wanted:
+        count = present.count(name)
+        if count > 1:
+            raise InvalidInputError(
+                f"column {name!r} must be in {source} once",
+                f"it {count} times",
+                "Rename one of them.",
+            )
+        if count == 0:
+            shown = ", ".join(present[:_SHOWN])
+            more = "" if len(present) <= _SHOWN else f" and {len(present)} in all"
+            raise InvalidInputError(
+                f"column {name!r} must be in {source}",
+                f"{shown}{more}",
+                f"{_suggestion(name, present)}",
+            )
+
+
+def _suggestion(name: str, present: Sequence[str]) -> str:
+    alike = next((other for other in present if _bare(other) == _bare(name)), None)
+    return "Check the spelling." if alike is None else f"Did you mean {alike!r}?"
+
+
+def _bare(name: str) -> str:
+    return "".join(name.split()).casefold()
 
 
 def names_of(frame: Any) -> list[Any] | None:
@@ -99,3 +154,78 @@ def _text(label: Any) -> str:
     """Return the text of a class: a column "1" is that of the labels 1 and 1.0."""
     is_whole = isinstance(label, float | np.floating) and float(label).is_integer()
     return str(int(label)) if is_whole else str(label)
+
+
+_PREDICTIONS = ("y_pred", "y_proba", "y_logit")
+
+
+def by_position(
+    columns: Mapping[str, Any],
+    *,
+    labels: Sequence[Any] | None = None,
+    others: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the columns of a call such that position alone pairs their rows and classes.
+
+    Parameters
+    ----------
+    columns : mapping of str to array-like
+        Labels, predictions, weights and ids, by argument.
+    labels : sequence, optional
+        The classes in their order.
+    others : mapping of str to array-like, optional
+        Further columns of the call, whose indexes are looked at only.
+
+    Raises
+    ------
+    InvalidInputError
+        If two indexes of pandas hold the same labels in another order, or a frame's columns name
+        other classes than ``labels``.
+    """
+    given = dict(columns)
+    if not others and all(v is None or type(v) is np.ndarray for v in given.values()):
+        return given
+    require_one_order({**given, **(others or {})})
+    for name, values in given.items():
+        if name in _PREDICTIONS:
+            given[name] = class_columns(values, name, labels, given.get("y_true"))
+        if hasattr(given[name], "iloc"):  # looked at once is enough
+            given[name] = as_array(given[name], name)
+    return given
+
+
+def require_one_order(columns: Mapping[str, Any]) -> None:
+    """Refuse indexes that are labels in another order; warn where one is the plain RangeIndex."""
+    indexes: dict[str, Any] = {}
+    for name, values in columns.items():
+        index = values.index if hasattr(values, "iloc") else None
+        if index is not None and not any(index is other for other in indexes.values()):
+            indexes[name] = index
+    for (first, one), (second, other) in combinations(indexes.items(), 2):
+        if len(one) != len(other) or one.equals(other) or not _is_permutation(one, other):
+            continue
+        if not (_is_plain(one) or _is_plain(other)):
+            raise InvalidInputError(
+                f"{second} must have its rows in the order of {first}",
+                "indexes that hold the same labels in another order",
+                (
+                    f"Pass {second}.loc[{first}.index] to pair rows by label, or .to_numpy() of "
+                    "both to pair them by position."
+                ),
+            )
+        warn_user(
+            f"{first} and {second} have the same index labels in another order, one of them as "
+            "plain row numbers: rows are paired by position. Pass .to_numpy() to say that it is "
+            f"meant, or {second}.loc[{first}.index] to pair them by label.",
+        )
+
+
+def _is_plain(index: Any) -> bool:
+    return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+
+
+def _is_permutation(one: Any, other: Any) -> bool:
+    try:
+        return bool(one.sort_values().equals(other.sort_values()))
+    except TypeError:  # labels of several types have no order
+        return bool(one.isin(other).all() and other.isin(one).all())

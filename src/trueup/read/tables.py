@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
 from trueup.read.arrow import ids_of_column, missing_rows_of
+from trueup.read.columns import missing_message
 from trueup.read.csv_files import CsvFile, Dialect, Role
 from trueup.read.files import (
     Paths,
@@ -20,8 +21,7 @@ from trueup.read.files import (
     resolve,
     say_recognised,
 )
-from trueup.read.id_types import IdTypes
-from trueup.read.missing import missing_message
+from trueup.read.ids import IdTypes
 from trueup.read.texts import typed
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from trueup.arguments import LARGEST_FLOAT
 from trueup.errors import InvalidInputError
-from trueup.read.missing import refuse_missing
-from trueup.read.shown import shown
+from trueup.read.columns import refuse_missing, shown
 
 _ISO = "numbers or datetimes, or text in ISO 8601 such as 2024-01-31 or 2024-01-31T12:00+01:00"
 

@@ -7,8 +7,9 @@ risk of one model at hand.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from trueup.extras import hand_on
 
 if TYPE_CHECKING:
     from trueup.resampling.bootstrap import Bootstrap as Bootstrap
@@ -27,21 +28,4 @@ _HOME = {
 
 __all__ = [*_HOME]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'trueup.resampling' has no attribute {name!r}")
-    try:
-        value = getattr(import_module(f"trueup.resampling.{_HOME[name]}"), name)
-    except ModuleNotFoundError as error:
-        if error.name in ("joblib", "sklearn"):
-            raise ImportError(
-                "trueup.resampling needs scikit-learn. Run: pip install 'trueup[sklearn]'"
-            ) from error
-        raise
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = hand_on(__name__, _HOME)

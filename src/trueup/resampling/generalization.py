@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,7 @@ def generalization_error(
     groups: Any = None,
     split: Split = _DEFAULT_SPLIT,
     confidence_level: float = 0.95,
+    on_test_set: Callable[[int], object] | None = None,
 ) -> GEEstimate:
     """Estimate the error of an inducer on training sets of one size.
 
@@ -69,6 +71,8 @@ def generalization_error(
         Which rows of a test set fit the bias and which are scored.
     confidence_level : float, default 0.95
         Of the interval.
+    on_test_set : callable, optional
+        Called with 1 after each test set, for a progress bar.
 
     Returns
     -------
@@ -127,7 +131,7 @@ def generalization_error(
         confidence_level=confidence_level,
         classifier=is_classifying(inducer),
     )
-    return resample(induce, data, plan, n_jobs=n_jobs)
+    return resample(induce, data, plan, n_jobs=n_jobs, on_test_set=on_test_set)
 
 
 @dataclass(frozen=True)
@@ -184,10 +188,22 @@ def make_plan(
     )
 
 
-def resample(induce: Induce, data: Data, plan: Plan, *, n_jobs: int | None) -> GEEstimate:
+def resample(
+    induce: Induce,
+    data: Data,
+    plan: Plan,
+    *,
+    n_jobs: int | None,
+    on_test_set: Callable[[int], object] | None = None,
+) -> GEEstimate:
     """Carry out a plan."""
-    predicted = Parallel(n_jobs=n_jobs)(
+    how = "list" if on_test_set is None else "generator"  # which not every backend knows
+    predicted = []
+    for one in Parallel(n_jobs=n_jobs, return_as=how)(
         delayed(predict_split)(induce, data.X, data.y, pair, plan.measure)
         for pair in plan.splits.pairs
-    )
+    ):
+        predicted.append(one)
+        if on_test_set is not None:
+            on_test_set(1)
     return aggregated(predicted, data.labels, plan)

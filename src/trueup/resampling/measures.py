@@ -13,7 +13,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.evaluation.evaluate import evaluate
 from trueup.losses import LOSSES, Loss, get_loss
-from trueup.read.inputs import read_rows
+from trueup.read.rows import read_rows
 from trueup.resampling.bootstrap import IndexArray
 from trueup.splits import Split
 

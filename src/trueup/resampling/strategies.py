@@ -78,7 +78,12 @@ def read_splits(resampling: Any, X: Any, y: Any, groups: Any, *, classifier: boo
             "Pass for example sklearn.model_selection.KFold(5).",
         )
     splitter = check_cv(resampling, y, classifier=classifier)
-    drawn = splitter.split(X, y, groups)
+    try:
+        drawn = [*splitter.split(X, y, groups)]
+    except ValueError as error:
+        raise InvalidInputError(
+            "resampling must suit the rows", str(error).rstrip("."), "Use fewer folds, or others."
+        ) from error
     pairs = tuple((_positions(train), _positions(test)) for train, test in drawn)
     _check_pairs(pairs, resampling)
     is_splitter = isinstance(resampling, Integral) or hasattr(resampling, "split")

@@ -5,8 +5,9 @@ A sample is either rows, or weighted points that stand for many rows (see ``true
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite, isnan, ldexp, nan, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,13 +15,16 @@ from numpy.typing import NDArray
 
 from trueup.errors import UndefinedMetricError
 from trueup.losses import FloatArray, Loss
-from trueup.losses.elementary import dot
-from trueup.losses.scaling import exponent_of
+from trueup.losses.elementary import dot, exponent_of
 from trueup.scoring.result import BiasTerm, Evaluation, EvaluationSpec, StandardErrors
 from trueup.splits import GroupArray, Part, Split
 
 if TYPE_CHECKING:
     from trueup.fields.calibration import FieldCalibration
+
+_Rows = NDArray[np.bool_] | slice
+_ALL = slice(None)
+_SAFE = 1e-150
 
 
 @dataclass(frozen=True)
@@ -81,24 +85,25 @@ def _score(
     loss, weight = sample.loss, sample.weight
     _require_two_classes(sample.support.sum(axis=0))
     parts = tuple(split.parts(len(sample.row_counts)))
-    bias = loss.fit_bias(sample.y_true, sample.margin, weight)
-    biases = tuple(_fit_bias(sample, part, split, bias) for part in parts)
+    bias, *biases = _fit_biases(sample, parts, split)
     scored, corrected = _correct(sample, parts, biases)
-    _require_scored_rows(scored, weight)
-    vanilla = loss.values(sample.y_true, sample.margin)
+    own_weight = _take(weight, scored)
+    _require_scored_rows(corrected, own_weight)
+    values = loss.values(sample.y_true, sample.margin)
     groups = [part.scored for part in parts]
     n, n_scored = int(sample.support.sum()), int(sample.support[groups].sum())
+    vanilla, calibrated = _mean(values, weight), _mean(corrected, own_weight)
     return Evaluation(
-        vanilla=_mean(vanilla, weight),
-        calibrated=_mean(corrected, _take(weight, scored)),
-        vanilla_on_scored_rows=_mean(vanilla[scored], _take(weight, scored)),
+        vanilla=vanilla,
+        calibrated=calibrated,
+        vanilla_on_scored_rows=(vanilla if scored is _ALL else _mean(values[scored], own_weight)),
         bias_term=_plain(bias),
         fold_bias_terms=tuple(_plain(own) for own in biases),
         standard_errors=StandardErrors(
-            vanilla=_standard_error(vanilla, weight, sample.squared_weight, n),
+            vanilla=_standard_error(values - vanilla, weight, sample.squared_weight, n),
             calibrated=_standard_error(
-                corrected,
-                _take(weight, scored),
+                corrected - calibrated,
+                own_weight,
                 _take(sample.squared_weight, scored),
                 n_scored,
             ),
@@ -111,16 +116,20 @@ def _score(
     )
 
 
-def _fit_bias(sample: Sample, part: Part, split: Split, of_all: FloatArray) -> FloatArray:
-    _require_support(sample.support[list(part.fitted_on)].sum(axis=0), split)
-    if len(part.fitted_on) == len(sample.row_counts):
-        return of_all
-    fitted_on = np.zeros(len(sample.row_counts), dtype=bool)
-    fitted_on[list(part.fitted_on)] = True
-    mine = fitted_on[sample.group]
-    return sample.loss.fit_bias(
-        sample.y_true[mine], sample.margin[mine], _take(sample.weight, mine)
-    )
+def _fit_biases(sample: Sample, parts: Sequence[Part], split: Split) -> list[FloatArray]:
+    """Return the bias of all rows, and that of each part."""
+    fitted_on = np.zeros((1 + len(parts), len(sample.row_counts)), dtype=bool)
+    fitted_on[0] = True
+    for own, part in zip(fitted_on[1:], parts, strict=True):
+        own[list(part.fitted_on)] = True
+    supports = fitted_on[1:] @ sample.support
+    if supports.min() < max(1, split.min_class_count):
+        for support in supports:
+            _require_support(support, split)
+    rows = sample.y_true, sample.margin, sample.weight
+    if fitted_on.all():
+        return [sample.loss.fit_bias(*rows)] * len(fitted_on)
+    return sample.loss.fit_biases(*rows, sample.group, fitted_on)
 
 
 def _require_two_classes(support: NDArray[np.intp]) -> None:
@@ -153,22 +162,22 @@ def _require_support(support: NDArray[np.intp], split: Split) -> None:
 
 
 def _correct(
-    sample: Sample, parts: tuple[Part, ...], biases: tuple[FloatArray, ...]
-) -> tuple[NDArray[np.bool_], FloatArray]:
+    sample: Sample, parts: Sequence[Part], biases: Sequence[FloatArray]
+) -> tuple[_Rows, FloatArray]:
     """Return which rows are scored, and the corrected loss of those."""
     groups = [part.scored for part in parts]
     is_scored = np.zeros(len(sample.row_counts), dtype=bool)
     is_scored[groups] = True
     bias_of_group = np.zeros((len(sample.row_counts), *biases[0].shape))
     bias_of_group[groups] = biases
-    scored = is_scored[sample.group]
+    scored: _Rows = _ALL if is_scored.all() else is_scored[sample.group]
     bias = bias_of_group[sample.group[scored]]
     margin = sample.loss.correct(sample.margin[scored], bias)
     return scored, sample.loss.values(sample.y_true[scored], margin)
 
 
-def _require_scored_rows(scored: NDArray[np.bool_], weight: FloatArray | None) -> None:
-    if not np.any(scored if weight is None else weight[scored]):
+def _require_scored_rows(corrected: FloatArray, weight: FloatArray | None) -> None:
+    if len(corrected) == 0 or not (weight is None or weight.any()):
         raise UndefinedMetricError(
             "split must leave rows to score", "none", "Use more rows or split=InSample()."
         )
@@ -176,17 +185,17 @@ def _require_scored_rows(scored: NDArray[np.bool_], weight: FloatArray | None) -
 
 def _require_finite(result: Evaluation) -> None:
     """Refuse losses that are not numbers; the standard error of a single row is nan as ever."""
-    values = {
+    errors = result.standard_errors
+    values: dict[str, BiasTerm] = {
         "vanilla": result.vanilla,
         "calibrated": result.calibrated,
         "vanilla_on_scored_rows": result.vanilla_on_scored_rows,
         "bias_term": result.bias_term,
-        "standard_errors.vanilla": result.standard_errors.vanilla,
-        "standard_errors.calibrated": result.standard_errors.calibrated,
+        "standard_errors.vanilla": 0.0 if isnan(errors.vanilla) else errors.vanilla,
+        "standard_errors.calibrated": 0.0 if isnan(errors.calibrated) else errors.calibrated,
     }
     for name, value in values.items():
-        undefined = name.startswith("standard_errors") and np.isnan(value)
-        if not np.isfinite(value).all() and not undefined:
+        if not all(map(isfinite, value if isinstance(value, tuple) else (value,))):
             raise UndefinedMetricError(
                 f"{name} must be finite",
                 (
@@ -204,21 +213,26 @@ def _mean(values: FloatArray, weight: FloatArray | None) -> float:
 
 
 def _standard_error(
-    values: FloatArray, weight: FloatArray | None, squared_weight: FloatArray | None, n: int
+    deviation: FloatArray, weight: FloatArray | None, squared_weight: FloatArray | None, n: int
 ) -> float:
     """Return the linearised standard error of a (weighted) mean; nan for a single row."""
     if n < 2:
-        return float("nan")
-    deviation = values - _mean(values, weight)
-    exponent = exponent_of(deviation)
-    squares = np.ldexp(deviation, -exponent) ** 2
-    total = len(values) if weight is None else float(weight.sum())
-    variance = float(squares.sum()) if squared_weight is None else dot(squared_weight, squares)
-    return float(np.ldexp(np.sqrt(max(0.0, variance) * n / (n - 1)) / total, exponent))
+        return nan
+    total = len(deviation) if weight is None else float(weight.sum())
+    variance, exponent = _sum_of_squares(deviation, squared_weight), 0
+    if not _SAFE <= variance <= 1.0 / _SAFE:  # squares have left float64, or nothing deviates
+        exponent = exponent_of(deviation)
+        variance = _sum_of_squares(np.ldexp(deviation, -exponent), squared_weight)
+    return ldexp(sqrt(max(0.0, variance) * n / (n - 1)) / total, exponent)
 
 
-def _take(weight: FloatArray | None, mask: NDArray[np.bool_]) -> FloatArray | None:
-    return None if weight is None else weight[mask]
+def _sum_of_squares(values: FloatArray, weight: FloatArray | None) -> float:
+    squares = values**2
+    return float(squares.sum()) if weight is None else dot(weight, squares)
+
+
+def _take(weight: FloatArray | None, rows: _Rows) -> FloatArray | None:
+    return None if weight is None else weight[rows]
 
 
 def _plain(bias: FloatArray) -> BiasTerm:

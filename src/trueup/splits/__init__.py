@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from trueup.splits.splits import (
+from trueup._kernels.hashing import salted_hash
+from trueup.splits.assignment import (
     CrossFit,
     GroupArray,
     HoldOut,
@@ -24,4 +25,5 @@ __all__ = [
     "Split",
     "kernel_rule",
     "parse_split",
+    "salted_hash",
 ]

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup._kernels import Engine
-from trueup._kernels.plain import HashRule, PlainRows
+from trueup._kernels.hashing import HashRule
+from trueup._kernels.plain import PlainRows
 from trueup.errors import InvalidInputError
 from trueup.fields.levels import Levels
 from trueup.losses import FloatArray, Loss
 from trueup.losses.elementary import expit
 from trueup.read.columns import as_array, column, read_weight
-from trueup.read.inputs import read_rows, require_fields
-from trueup.read.notices import Notices, Place
-from trueup.read.row_hash import row_ids
-from trueup.read.rows import Rows
+from trueup.read.ids import read_ids
+from trueup.read.rows import Rows, read_rows, require_fields
+from trueup.read.targets import Notices, Place
 from trueup.summaries.field import FieldSummary, read_whole_levels
 
 Result = TypeVar("Result")
@@ -78,7 +78,7 @@ class Batch:
             prediction=_contiguous(prediction[block]),
             is_logit=name == "y_logit",
             weight=None if weight is None else _contiguous(weight[block]),
-            row_id=None if row_id is None else np.ascontiguousarray(row_ids(row_id[block], n)),
+            row_id=None if row_id is None else np.ascontiguousarray(read_ids(row_id[block], n)),
             first_row=first_row + block.start,
             rule=rule,
         )
@@ -111,7 +111,7 @@ def make_batch(
     Raises
     ------
     InvalidInputError
-        As :func:`trueup.read.inputs.read_rows`.
+        As :func:`trueup.read.rows.read_rows`.
     """
     if columns["y_true"] is None:
         raise InvalidInputError("y_true must be given", "None", "Pass the labels.")

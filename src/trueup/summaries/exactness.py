@@ -6,7 +6,7 @@ import numpy as np
 
 from trueup.errors import InexactSummaryError
 from trueup.losses import FloatArray
-from trueup.losses.scaling import LARGEST, SMALLEST
+from trueup.losses.elementary import LARGEST, SMALLEST
 from trueup.scoring.result import Evaluation
 from trueup.summaries.points import State
 

@@ -12,14 +12,13 @@ from trueup.errors import InvalidInputError, StateMismatchError
 from trueup.fields.calibration import FieldCalibration, calibration_of
 from trueup.fields.columns import sums_by_code
 from trueup.fields.distribution import binomial_deviation, binomial_p_values
-from trueup.fields.levels import Levels, read_levels
+from trueup.fields.levels import Levels, read_levels, require_few_levels
 from trueup.fields.noise import measure_noise
 from trueup.fields.sums import TABLE_COLUMNS, LevelSums
 from trueup.losses import FloatArray
 from trueup.read.columns import column, read_weight
-from trueup.read.labels import read_binary_labels
-from trueup.read.order import by_position
-from trueup.read.predictions import read_probabilities
+from trueup.read.frames import by_position
+from trueup.read.targets import read_binary_labels, read_probabilities
 from trueup.summaries.exactness import require_total_weight
 from trueup.summaries.storage import corrupt
 
@@ -100,6 +99,8 @@ class FieldSummary:
         ------
         StateMismatchError
             If the other summary is of another field.
+        UnscorableInputError
+            If both have too many levels; nothing is added.
         """
         if self.name != other.name:
             raise StateMismatchError(
@@ -107,11 +108,17 @@ class FieldSummary:
                 f"{self.name!r} and {other.name!r}",
                 "Merge each field with its own.",
             )
+        self.require_room(other)
         position = [self.levels.setdefault(level, len(self.levels)) for level in other.levels]
         grown = np.zeros((len(self.levels), TABLE_COLUMNS))
         grown[: len(self.sums)] = self.sums
         grown[position] += other.sums
         self.sums = grown
+
+    def require_room(self, other: FieldSummary) -> None:
+        """Refuse the levels of another summary where both have too many to judge each of them."""
+        n_new = sum(level not in self.levels for level in other.levels)
+        require_few_levels(len(self.levels) + n_new, self.name)
 
     def compute(self) -> FieldCalibration:
         """Return the calibration error over the levels of positive weight.

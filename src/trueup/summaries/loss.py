@@ -18,9 +18,8 @@ from trueup.fields.sums import TABLE_COLUMNS
 from trueup.losses import BrierScore, LogLoss, Loss, PoissonDeviance, SquaredError
 from trueup.losses.elementary import expit
 from trueup.read.columns import check_threads
-from trueup.read.frames import columns_of
-from trueup.read.notices import Notices
-from trueup.read.order import by_position
+from trueup.read.frames import by_position, columns_of
+from trueup.read.targets import Notices
 from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Split, kernel_rule
@@ -303,6 +302,8 @@ class LossSummary:
                 f"{list(self._fields)} and {list(other._fields)}",
                 "Pass the same fields everywhere.",
             )
+        for name, field in self._fields.items():
+            field.require_room(other._fields[name])
         self._totals.merge(other._totals)
         self._state.merge(other._state)
         for name, field in self._fields.items():

@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from trueup._kernels import Engine
+from trueup._kernels.hashing import FINGERPRINT_MODULUS
 from trueup._kernels.plain import Absorbed
 from trueup.arrays import Arrays
 from trueup.errors import StateMismatchError
-from trueup.read.row_hash import FINGERPRINT_MODULUS
 from trueup.read.rows import Rows
 from trueup.splits import GroupArray
 from trueup.summaries.storage import corrupt

@@ -15,8 +15,7 @@ from trueup.calibrators import (
     ShiftCalibrator,
     load_calibrator,
 )
-from trueup.calibrators.judging.guard_decision import OriginChange
-from trueup.calibrators.judging.guard_rule import Rule
+from trueup.calibrators.judging.guard_decision import OriginChange, Rule
 from trueup.errors import InvalidInputError
 
 DAY = np.arange(16_000) // 100
@@ -147,7 +146,7 @@ def test_without_gain_and_drift_it_is_kept_rarely():
     ("options", "times", "message"),
     [
         ({"n_origins": 3}, DAY, "n_origins must be at least 4; got 3"),
-        ({"priority": "ece"}, DAY, "priority must be 'field' or 'log_loss'; got 'ece'"),
+        ({"priority": "ece"}, DAY, 'priority must be "field" or "log_loss"; got \'ece\''),
         ({"windows": (2.0,)}, DAY, r"windows must be shares in \(0, 1\]"),
         ({"windows": ()}, DAY, r"windows must be shares in \(0, 1\]"),
         ({"windows": DRIFT_WINDOWS}, None, r"windows must be \(1.0,\) without times"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trueup.comparison import compare, metric_accuracy, order_note, paired_win_rate
-from trueup.decide.sequential import log_e_process
+from trueup.decide.e_process import log_e_process
 from trueup.errors import InvalidInputError
 
 RNG = np.random.default_rng(3)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from trueup.decide.evidence import log_evidence_known_variance, log_evidence_student
+from trueup.decide.e_process import log_evidence_known_variance, log_evidence_student
 
 SAMPLES = [[0.4], [1.2, -0.3], [0.1, 0.9, 1.4, -0.2], [-1.0, -2.0, -0.5]]
 

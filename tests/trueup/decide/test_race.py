@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trueup.decide.evidence import log_evidence_known_variance, log_evidence_student
+from trueup.decide.e_process import log_evidence_known_variance, log_evidence_student
 from trueup.decide.noise import seed_noise
 from trueup.decide.race import RaceRule
 from trueup.errors import InvalidInputError

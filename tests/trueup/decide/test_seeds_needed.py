@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import nct
 
 from trueup.comparison import SeedsNeeded, required_seeds
-from trueup.decide.seeds_needed import _noncentrality, seeds_to_verdict
+from trueup.decide.seeds_needed import noncentrality, seeds_to_verdict
 from trueup.errors import InvalidInputError
 
 
@@ -60,9 +60,9 @@ def test_constant_difference_needs_the_least_that_the_rule_allows():
 
 def test_noncentrality_inverts_scipys_distribution():
     for statistic, df, level in ((2.5, 9, 0.9), (2.5, 9, 0.1), (40.0, 60, 0.9), (-0.5, 4, 0.1)):
-        found = _noncentrality(statistic, df, level)
+        found = noncentrality(statistic, df, level)
         assert nct.cdf(statistic, df, found) == pytest.approx(level, abs=1e-7)
-    assert _noncentrality(-3.0, 9, 0.9) == 0.0
+    assert noncentrality(-3.0, 9, 0.9) == 0.0
 
 
 def test_result_reads_as_seeds_that_are_still_missing():

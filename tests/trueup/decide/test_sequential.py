@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import nct, norm, t
 
-from trueup.decide.sequential import confidence_radius, log_e_process, prefix_moments
+from trueup.decide.e_process import confidence_radius, log_e_process, prefix_moments
 
 DIFFERENCES = np.random.default_rng(5).normal(0.4, 1.0, 14)
 

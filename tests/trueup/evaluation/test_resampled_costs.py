@@ -9,7 +9,7 @@ from scipy.special import expit
 from trueup import bias_cost_interval
 from trueup.evaluation import resampled_costs
 from trueup.evaluation.resampled_costs import signed_roots
-from trueup.read.inputs import read_rows
+from trueup.read.rows import read_rows
 
 N, N_RESAMPLES = 21_000, 300
 RNG = np.random.default_rng(0)

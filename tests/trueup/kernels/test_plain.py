@@ -9,7 +9,8 @@ from scipy.special import expit
 from trueup import CrossFit, HoldOut, InSample
 from trueup._kernels import numba_engine, numba_loops
 from trueup._kernels.grid import LIMIT, N_BINS, ORDER
-from trueup._kernels.plain import HashRule, PlainRows
+from trueup._kernels.hashing import HashRule
+from trueup._kernels.plain import PlainRows
 from trueup.errors import InvalidInputError
 from trueup.losses import EPS
 from trueup.splits import kernel_rule

@@ -9,7 +9,7 @@ from scipy.special import expit, log_softmax, logsumexp, softmax
 
 from trueup import InSample, evaluate
 from trueup.errors import UndefinedMetricError
-from trueup.losses.bias import solve_logit_shift, solve_softmax_shift
+from trueup.losses import solve_logit_shift, solve_softmax_shift
 
 
 def brentq_shift(logit, y_true, weight=None):

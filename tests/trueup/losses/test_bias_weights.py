@@ -11,7 +11,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from trueup import InSample, evaluate
 from trueup.calibrators import ShiftCalibrator
-from trueup.losses.bias import solve_logit_shift
+from trueup.losses import solve_logit_shift
 
 KINDS = {
     "balanced": lambda rng, y: compute_sample_weight("balanced", y),

@@ -15,7 +15,7 @@ from trueup import (
 )
 from trueup.errors import InexactSummaryError, InvalidInputError, UndefinedMetricError
 from trueup.fields.reliability import reliability_curve
-from trueup.losses.scaling import scaled
+from trueup.losses.elementary import scaled
 from trueup.summaries import FieldSummary, LogLossSummary, PoissonSummary, SquaredErrorSummary
 
 SIZES = (200, 12_000)  # scored by rows, and by a summary

@@ -5,8 +5,7 @@ import pytest
 from sklearn.metrics import brier_score_loss
 
 from trueup import InSample, evaluate
-from trueup.losses import SoftmaxLogLoss
-from trueup.losses.softmax_brier_score import SoftmaxBrierScore, loss_of
+from trueup.losses import SoftmaxBrierScore, SoftmaxLogLoss
 
 LOSS = SoftmaxBrierScore()
 
@@ -43,11 +42,3 @@ def test_bias_is_that_of_the_softmax_log_loss_and_makes_class_means_right():
     corrected = np.exp(np.log(p) - np.array(result.bias_term))
     corrected /= corrected.sum(axis=1, keepdims=True)
     assert corrected.mean(axis=0) == pytest.approx(np.bincount(y) / len(y), abs=1e-10)
-
-
-def test_only_the_brier_score_of_three_columns_or_more_needs_it():
-    p = rows()[1]
-    assert isinstance(loss_of("brier_score", p), SoftmaxBrierScore)
-    assert loss_of("brier_score", p[:, :2]) == "brier_score"
-    assert loss_of("brier_score", p[:, 0]) == "brier_score"
-    assert loss_of("log_loss", p) == "log_loss"

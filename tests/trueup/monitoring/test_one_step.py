@@ -92,7 +92,7 @@ def test_early_stopping_and_minibatches_run(data):
     ("settings", "message"),
     [
         ({"objective": "m"}, r"objective must be one of .* got 'm'"),
-        ({"head": "up"}, "head must be 'plain' or 'offset'; got 'up'"),
+        ({"head": "up"}, 'head must be "plain" or "offset"; got \'up\''),
         ({"epochs": 0}, "epochs must be at least 1; got 0"),
         ({"hidden": 0}, "hidden must be at least 1; got 0"),
         ({"learning_rate": -1.0}, "learning_rate must be positive; got -1.0"),

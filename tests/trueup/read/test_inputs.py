@@ -18,7 +18,7 @@ from trueup.errors import (
     UndefinedMetricError,
     UnscorableInputError,
 )
-from trueup.read.inputs import read_rows
+from trueup.read.rows import read_rows
 
 N = 60
 Y = np.tile([0, 1, 1], N // 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,14 @@ import pytest
 
 from trueup_mlflow import autolog
 
-with warnings.catch_warnings():  # MLflow warns of its own type hints while it is imported
+# MLflow warns of its own type hints while it is imported, and Python of the way in which MLflow's
+# import hooks load what they wait for: that is here before autologging waits for it.
+with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import mlflow.models.evaluation  # noqa: F401
+
+    for waited_for in ("lightgbm", "sklearn.metrics", "torch", "torchmetrics", "xgboost"):
+        import_module(waited_for)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import torch
 from sklearn.metrics import accuracy_score, log_loss
 from torch.nn import functional
 
-from trueup_mlflow.autologging.explain import explain
+from trueup_mlflow.autologging.coverage import explain
 from trueup_mlflow.write.items import COVERAGE_TAG
 
 

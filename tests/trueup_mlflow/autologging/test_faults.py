@@ -13,14 +13,29 @@ import threading
 from pathlib import Path
 
 import mlflow
+import numpy as np
+import optuna
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, mean_squared_error
+from sklearn.model_selection import KFold
+from tests.trueup_mlflow.conftest import EXPERIMENT
 from torch.nn import functional
 
 import trueup
 import trueup_mlflow
-from trueup_mlflow import autolog, log_evaluation, log_predictions
+from trueup.calibrators import ShiftCalibrator, compare_calibrators
+from trueup.resampling import generalization_error
+from trueup_mlflow import (
+    autolog,
+    log_calibrators,
+    log_evaluation,
+    log_predictions,
+    log_resampling,
+    log_study,
+)
+from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, report_study
 
 FOLDERS = tuple(str(Path(module.__file__).parent) for module in (trueup, trueup_mlflow))
 EVERY = 1 if os.environ.get("TRUEUP_ALL_FAULTS") else 8  # functions that are tried, in CI a few
@@ -30,6 +45,7 @@ STAND_INS = {
     "watched",
     "noted",
     "prepared",
+    "guest",
     "log_evaluation",
     "log_predictions",
 }
@@ -107,6 +123,25 @@ def scenario(client, binary, off_at_the_end):
     return run
 
 
+@pytest.fixture(scope="module")
+def results():
+    rng = np.random.default_rng(0)
+    x, p = rng.normal(size=(120, 1)), rng.uniform(0.1, 0.9, 120)
+    y = (rng.random(120) < p).astype(int)
+    estimate = generalization_error(LogisticRegression(), x, y, KFold(3))
+    table = compare_calibrators(
+        y, p, {"site": y}, calibrators={"shift": ShiftCalibrator()}, field="site", shuffle=True
+    )
+    sampler = optuna.samplers.RandomSampler(0)
+    study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=2))
+    study.optimize(SeedObjective(train, seeds=SeedList(3, confirm=1)), n_trials=2)
+    return report_study(study), estimate, table
+
+
+def train(trial, seed):
+    return trial.suggest_float("x", 0.0, 1.0) + 0.01 * seed
+
+
 def test_no_fault_under_autolog_reaches_the_user(scenario):
     scenario()
     codes = functions_called(scenario)
@@ -124,4 +159,19 @@ def test_no_fault_in_what_logs_an_evaluation_reaches_the_user(client, binary):
     scenario()
     codes = functions_called(scenario)
     assert len(codes) > 50
+    assert failures_of(scenario, codes[::EVERY]) == []
+
+
+def test_no_fault_in_what_logs_other_results_reaches_the_user(client, results):
+    report, estimate, table = results
+
+    def scenario():
+        with mlflow.start_run():
+            log_resampling(estimate)
+            log_calibrators(table)
+        log_study(report, experiment_name=EXPERIMENT, nested_seeds=True)
+
+    scenario()
+    codes = functions_called(scenario)
+    assert len(codes) > 30
     assert failures_of(scenario, codes[::EVERY]) == []

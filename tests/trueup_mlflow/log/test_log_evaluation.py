@@ -8,6 +8,7 @@ import pytest
 
 import trueup
 from trueup.errors import InvalidInputError, TrueupWarning
+from trueup.fields.levels import LIMIT_VARIABLE
 from trueup.losses import LogLoss
 from trueup_mlflow import log_evaluation
 
@@ -263,3 +264,10 @@ def test_asynchronous_logging_arrives(client, monkeypatch):
         log_evaluation(*rows())
     mlflow.flush_async_logging()
     assert "calibrated_log_loss" in client.get_run(active.info.run_id).data.metrics
+
+
+def test_a_field_of_too_many_levels_does_not_end_the_run_that_logs_it(client, monkeypatch):
+    monkeypatch.setenv(LIMIT_VARIABLE, "399")
+    with mlflow.start_run() as run, pytest.warns(TrueupWarning, match=LIMIT_VARIABLE):
+        assert log_evaluation([0, 1] * 200, [0.4] * 400, fields={"user": np.arange(400)}) is None
+    assert LIMIT_VARIABLE in client.get_run(run.info.run_id).data.tags["trueup.skipped.log_loss"]

@@ -14,10 +14,11 @@ from pyarrow.compute import local_timestamp
 from pyarrow.types import is_timestamp
 
 from trueup.errors import InvalidInputError
+from trueup.read.files import require_room
 from trueup.read.tables import read_file
 from trueup_mlflow.monitor.batch.row_ids import ids_from_csv
 from trueup_mlflow.monitor.batch.schema import IdKind
-from trueup_mlflow.write.reasons import reason_of
+from trueup_mlflow.write.failures import reason_of
 
 
 def read_table(
@@ -50,7 +51,7 @@ def read_table(
     if not path.exists():
         raise InvalidInputError("file must exist", repr(str(path)), "Check the path.")
     try:
-        return pd.read_parquet(path) if path.suffix == ".parquet" else _csv(path, row_id, kind)
+        return _parquet(path) if path.suffix == ".parquet" else _csv(path, row_id, kind)
     except Exception as failure:  # each reader has its own for a file that is broken
         raise InvalidInputError(
             "file must be readable", f"{str(path)!r}: {reason_of(failure)}", "Check its format."
@@ -87,6 +88,11 @@ def _local_time(column: Any, zone: str) -> Any:
     if not is_timestamp(column.type) or column.type.tz is None:
         return column
     return local_timestamp(column.cast(timestamp(column.type.unit, tz=zone)))
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    require_room(path)
+    return pd.read_parquet(path)
 
 
 def _csv(path: Path, row_id: str | None, kind: IdKind | None) -> pd.DataFrame:

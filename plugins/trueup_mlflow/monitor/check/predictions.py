@@ -15,7 +15,7 @@ from trueup.monitoring.networks.out_of_fold import is_refittable
 from trueup_mlflow.models.raw_model import raw_model
 from trueup_mlflow.monitor.batch.schema import Schema
 from trueup_mlflow.monitor.batch.signature import as_served, input_columns, single_output
-from trueup_mlflow.write.reasons import reason_of
+from trueup_mlflow.write.failures import reason_of
 
 FloatArray = NDArray[np.float64]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
+from trueup.extras import needed_by
 from trueup.monitoring import MSEEstimate
 
 
@@ -25,10 +26,8 @@ class PrometheusExporter:
     """
 
     def __init__(self, model_uri: str, port: int) -> None:
-        try:
+        with needed_by("The Prometheus exporter"):
             from prometheus_client import CollectorRegistry, Gauge, start_http_server
-        except ModuleNotFoundError as error:
-            raise ImportError(f"{error}. Run: pip install 'trueup[monitor]'") from error
         registry = CollectorRegistry()
         self._gauges = {
             name: Gauge(f"trueup_estimated_mse{name}", text, ["model"], registry=registry)

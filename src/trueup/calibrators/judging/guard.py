@@ -10,8 +10,7 @@ import numpy as np
 from trueup.arguments import check_one_of
 from trueup.calibrators.base import Calibrator, FieldArrays, Rows
 from trueup.calibrators.judging.drift import Backtest, choose_window
-from trueup.calibrators.judging.guard_decision import Priority
-from trueup.calibrators.judging.guard_rule import Rule, not_fitted
+from trueup.calibrators.judging.guard_decision import Priority, Rule, not_fitted
 from trueup.calibrators.judging.origins import (
     LEAST_ORIGINS,
     Origin,

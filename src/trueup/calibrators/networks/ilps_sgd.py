@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trueup.calibrators.lines.line_plot import Hats
+from trueup.calibrators.line_plot import Hats
 from trueup.calibrators.networks.torch_extra import torch
 from trueup.calibrators.probabilities import FloatArray
 

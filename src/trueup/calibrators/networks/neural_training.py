@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrators.lines.line_plot import Hats, LinePlot
-from trueup.calibrators.lines.shared_line_plot import SharedLinePlot
+from trueup.calibrators.line_plot import Hats, LinePlot
 from trueup.calibrators.networks.network import (
     Network,
     Training,
@@ -21,6 +20,7 @@ from trueup.calibrators.networks.network import (
 )
 from trueup.calibrators.networks.torch_extra import torch
 from trueup.calibrators.probabilities import FloatArray
+from trueup.calibrators.shared_line_plot import SharedLinePlot
 
 _LEAST_STEP = 1e-6
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-try:
+from trueup.extras import needed_by
+
+with needed_by("This calibrator"):
     import torch as torch
-except ModuleNotFoundError as error:
-    raise ImportError("This calibrator needs torch. Run: pip install 'trueup[torch]'") from error

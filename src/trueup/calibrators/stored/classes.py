@@ -16,11 +16,11 @@ from trueup.calibrators.isotonic import IsotonicCalibrator
 from trueup.calibrators.judging.guard import Guarded
 from trueup.calibrators.judging.guard_decision import GuardDecision, OriginChange
 from trueup.calibrators.levels import FieldLevels
-from trueup.calibrators.lines.line_plot import LinePlot
-from trueup.calibrators.lines.shared_line_plot import SharedLinePlot
+from trueup.calibrators.line_plot import LinePlot
 from trueup.calibrators.networks.network import Network
 from trueup.calibrators.networks.neural import NeuralCalibrator
 from trueup.calibrators.platt import PlattCalibrator
+from trueup.calibrators.shared_line_plot import SharedLinePlot
 from trueup.calibrators.shift import ShiftCalibrator
 from trueup.calibrators.stored.nodes import (
     Node,

@@ -15,7 +15,7 @@ from trueup.calibrators.field_offset import FieldOffsetCalibrator
 from trueup.calibrators.ilps import ILPSCalibrator
 from trueup.calibrators.judging.guard import Guarded
 from trueup.calibrators.levels import MISSING, FieldLevels
-from trueup.calibrators.lines.line_plot import LinePlot
+from trueup.calibrators.line_plot import LinePlot
 from trueup.calibrators.platt import PlattCalibrator
 from trueup.calibrators.probabilities import FloatArray
 from trueup.calibrators.shift import ShiftCalibrator

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from trueup.arrays import Arrays
+from trueup.extras import needed_by
 from trueup.monitoring.inputs import FloatArray
 from trueup.monitoring.storage import from_raw_text, raw_text
 from trueup.monitoring.tree_text import checked_trees
@@ -68,10 +69,6 @@ class DirectLossEstimator:
 
 
 def _lightgbm() -> Any:
-    try:
+    with needed_by("Direct loss estimation"):
         import lightgbm
-    except ImportError:
-        raise ImportError(
-            "direct loss estimation needs LightGBM. Install it with: pip install 'trueup[monitor]'"
-        ) from None
     return lightgbm

@@ -130,10 +130,11 @@ def domain_auc(reference: FloatArray, operational: FloatArray, random_state: int
         cv=folds,
         method="decision_function",
     )
-    return _area(score[origin == 0], score[origin == 1])
+    return roc_area(score[origin == 0], score[origin == 1])
 
 
-def _area(negative: FloatArray, positive: FloatArray) -> float:
+def roc_area(negative: FloatArray, positive: FloatArray) -> float:
+    """Return the area under the ROC curve: how often a positive score is the higher one."""
     ranks = rankdata(np.concatenate([negative, positive]))[len(negative) :]
     wins = ranks.sum() - len(positive) * (len(positive) + 1) / 2.0
     return float(wins / (len(negative) * len(positive)))

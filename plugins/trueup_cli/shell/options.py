@@ -1,0 +1,127 @@
+"""Options that several commands have, under one name, and what they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trueup.errors import InvalidInputError
+from trueup_cli.shell.failures import BadInput
+from trueup_cli.shell.output import echo
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Command = Callable[..., Any]
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+TRACKING_URI = click.option("--tracking-uri", help="MLflow store; by default that of MLflow.")
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def label_values(labels: Sequence[str], y_true: NDArray[Any]) -> list[Any] | None:
+    """Return the classes as the values of a column; None where no class was named.
+
+    Raises
+    ------
+    InvalidInputError
+        If the column holds numbers or truth values, and a label is none.
+    """
+    if not labels:
+        return None
+    if y_true.dtype.kind == "b":
+        return _truth_values(labels)
+    if y_true.dtype.kind not in "iuf":
+        return list(labels)
+    try:
+        return [float(label) for label in labels]
+    except ValueError:
+        import numpy as np
+
+        found = ", ".join(f"{value:g}" for value in np.unique(y_true)[:5])
+        raise InvalidInputError(
+            "labels must be numbers, as the column of the labels is",
+            repr(list(labels)),
+            f"It holds {found}.",
+        ) from None
+
+
+def _truth_values(labels: Sequence[str]) -> list[bool]:
+    try:
+        return [_TRUTH[label.lower()] for label in labels]
+    except KeyError:
+        raise InvalidInputError(
+            "labels must be true and false, as the column of the labels holds",
+            repr(list(labels)),
+            "Pass labels=[negative, positive] of these.",
+        ) from None
+
+
+def names_between(
+    context: click.Context,  # noqa: ARG001 - click passes both
+    option: click.Parameter,  # noqa: ARG001
+    values: tuple[str, ...],
+) -> tuple[str, ...] | None:
+    """Return names that were given one by one or between commas; None for none."""
+    return tuple(name.strip() for value in values for name in value.split(",")) or None
+
+
+def logs_to_mlflow(command: Command) -> Command:
+    """Give a command the options that say to which run its result goes, see :func:`logged_run`."""
+    for option in (
+        TRACKING_URI,
+        click.option("--prefix", default="", help="Put before the keys, such as val_."),
+        click.option(
+            "--experiment-name",
+            "--experiment",
+            "experiment_name",
+            help="Log the result to a new run of this experiment.",
+        ),
+        click.option(
+            "--log-to-mlflow", "run_id", metavar="RUN_ID", help="Log the result to this run."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def check_place(options: Mapping[str, Any]) -> bool:
+    """Return whether the result is logged.
+
+    Raises
+    ------
+    BadInput
+        If it would go to two runs.
+    """
+    if options["run_id"] and options["experiment_name"]:
+        raise BadInput("--log-to-mlflow and --experiment-name exclude each other. Pass one.")
+    return bool(options["run_id"] or options["experiment_name"])
+
+
+@contextmanager
+def logged_run(options: Mapping[str, Any], run_name: str) -> Iterator[tuple[Any, str]]:
+    """Yield a client of the store and the run that the options name; end a new run.
+
+    A new run of the named experiment, or of MLflow's own choice where none is named.
+    """
+    from mlflow import MlflowClient
+    from mlflow.tracking.fluent import _get_experiment_id
+
+    client, run_id, ending = MlflowClient(options["tracking_uri"]), options["run_id"], "FAILED"
+    if run_id:
+        client.get_run(run_id)  # a run that does not exist is bad input, not a warning
+    else:
+        name = options["experiment_name"]
+        known = client.get_experiment_by_name(name) if name else None
+        home = known.experiment_id if known else None
+        home = home or (client.create_experiment(name) if name else _get_experiment_id())
+        run_id = client.create_run(home, run_name=run_name).info.run_id
+    try:
+        yield client, run_id
+        ending = "FINISHED"
+    finally:
+        if not options["run_id"]:
+            client.set_terminated(run_id, ending)
+    echo(f"logged to run {run_id}", err=True)

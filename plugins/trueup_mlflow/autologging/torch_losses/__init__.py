@@ -1,0 +1,1 @@
+"""The losses of torch: which number of a validation loop was made of which rows."""

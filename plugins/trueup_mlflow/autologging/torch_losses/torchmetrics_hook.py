@@ -1,0 +1,182 @@
+"""The hook on the squared error of torchmetrics: the rows between two resets are kept."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from trueup_mlflow.autologging.hooking import Place, modules_with, replaced
+from trueup_mlflow.autologging.scored import Scored, snapshot
+from trueup_mlflow.autologging.torch_losses.passes import MAX_BYTES
+
+Record = Callable[[Scored], None]
+_FUNCTION = "mean_squared_error"
+
+
+class Rows:
+    """Predictions and targets of one metric since it was reset, at most 256 MiB."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Any, Any]] = []
+        self._nbytes = 0
+        self._is_whole = True
+        self.in_forward = False
+
+    def add(self, prediction: Any, target: Any) -> None:
+        """Append a batch."""
+        part = prediction.detach().clone().reshape(-1), target.detach().clone().reshape(-1)
+        self._nbytes += part[0].nbytes + part[1].nbytes
+        if self._nbytes > MAX_BYTES:
+            self._parts, self._is_whole = [], False
+        if self._is_whole:
+            self._parts.append(part)
+
+    def clear(self) -> None:
+        """Forget all batches, unless the metric resets itself in the midst of ``forward``."""
+        if not self.in_forward:
+            self._parts, self._nbytes, self._is_whole = [], 0, True
+
+    def count(self) -> int:
+        """Return the number of batches."""
+        return len(self._parts)
+
+    def keep_latest_after(self, count: int) -> None:
+        """Drop all but the last of what came after the first ``count`` batches."""
+        self._parts = self._parts[:count] + self._parts[count:][-1:]
+
+    def scored(self, value: float, *, squared: bool) -> Scored | None:
+        """Return what a metric has scored; None where not all of it is known."""
+        parts = self._parts[-1:] if self.in_forward else self._parts
+        if not parts:
+            return None
+        return Scored(
+            loss="mean_squared_error",
+            value=value if squared else value * value,
+            root=math.sqrt(value) if squared else value,
+            y_true=np.concatenate([snapshot(target) for _, target in parts]),
+            y_pred=np.concatenate([snapshot(prediction) for prediction, _ in parts]),
+        )
+
+
+class _AllRows:
+    """The rows of each metric that lives; a metric's own hash changes with its state."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, Rows] = {}
+
+    def of(self, metric: Any) -> Rows:
+        if id(metric) not in self._rows:
+            self._rows[id(metric)] = Rows()
+            weakref.finalize(metric, self._rows.pop, id(metric), None)
+        return self._rows[id(metric)]
+
+
+def hook_torchmetrics(module: ModuleType, record: Record) -> Callable[[], None]:
+    """Keep what ``MeanSquaredError`` and ``mean_squared_error`` score.
+
+    Means of other losses, as by ``MeanMetric``, are recognised by the hook on the losses.
+
+    Parameters
+    ----------
+    module : module
+        ``torchmetrics``.
+    record : callable
+        Takes what was scored.
+
+    Returns
+    -------
+    callable
+        Takes the hooks off again.
+    """
+    metric, rows = module.MeanSquaredError, _AllRows()
+    function = getattr(module.functional, _FUNCTION)
+    watched = _watched_function(function, record)
+    owners = modules_with(_FUNCTION, function, "torch.")
+    places: list[Place] = [
+        (metric, "update", _watched_update(metric.update, rows)),
+        (metric, "compute", _watched_compute(metric.compute, rows, record)),
+        (metric, "reset", _watched_reset(metric.reset, rows)),
+        (metric, "forward", _watched_forward(metric.forward, rows)),
+        *((owner, _FUNCTION, watched) for owner in owners),
+    ]
+    return replaced(places)
+
+
+def _watched_update(update: Callable[..., Any], rows: _AllRows) -> Callable[..., Any]:
+    @functools.wraps(update)
+    def watched(self: Any, preds: Any, target: Any) -> Any:
+        result = update(self, preds, target)
+        with suppress(Exception):
+            if self.num_outputs == 1:
+                rows.of(self).add(preds, target)
+        return result
+
+    return watched
+
+
+def _watched_compute(
+    compute: Callable[..., Any], rows: _AllRows, record: Record
+) -> Callable[..., Any]:
+    @functools.wraps(compute)
+    def watched(self: Any) -> Any:
+        value = compute(self)
+        with suppress(Exception):
+            scored = rows.of(self).scored(float(value), squared=self.squared)
+            if scored is not None:
+                record(scored)
+        return value
+
+    return watched
+
+
+def _watched_reset(reset: Callable[..., Any], rows: _AllRows) -> Callable[..., Any]:
+    @functools.wraps(reset)
+    def watched(self: Any) -> Any:
+        with suppress(Exception):
+            rows.of(self).clear()
+        return reset(self)
+
+    return watched
+
+
+def _watched_forward(forward: Callable[..., Any], rows: _AllRows) -> Callable[..., Any]:
+    @functools.wraps(forward)
+    def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = 0
+        with suppress(Exception):
+            before = rows.of(self).count()
+            rows.of(self).in_forward = True
+        try:
+            return forward(self, *args, **kwargs)
+        finally:
+            with suppress(Exception):
+                rows.of(self).in_forward = False
+                rows.of(self).keep_latest_after(before)
+
+    return watched
+
+
+def _watched_function(function: Callable[..., Any], record: Record) -> Callable[..., Any]:
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        value = function(*args, **kwargs)
+        with suppress(Exception):
+            call = signature.bind(*args, **kwargs).arguments
+            rows = Rows()
+            rows.add(call["preds"], call["target"])
+            scored = rows.scored(float(value), squared=call.get("squared", True))
+            if scored is not None:
+                record(scored)
+        return value
+
+    return watched

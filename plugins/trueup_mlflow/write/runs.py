@@ -1,0 +1,45 @@
+"""How a run of ours is made: clean, and told from others by a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from mlflow.entities import Param
+
+from trueup.redact import without_credentials
+
+KIND_TAG = "mlflow.experimentKind"
+MODEL_DEVELOPMENT = "custom_model_development"
+"""What MLflow's page calls model training: it then opens with metrics, not in the GenAI view."""
+NOTE_TAG = "mlflow.note.content"
+_PARAMS_AT_ONCE = 100  # MLflow takes no more in a request
+
+
+def mark_as_model_training(client: Any, experiment_id: str) -> None:
+    """Let the page of an experiment open with metrics, unless somebody has chosen its kind.
+
+    Parameters
+    ----------
+    client : MlflowClient
+        Client of the store; a failure is of no consequence.
+    experiment_id : str
+        The experiment.
+    """
+    with suppress(Exception):
+        if KIND_TAG not in client.get_experiment(experiment_id).tags:
+            client.set_experiment_tag(experiment_id, KIND_TAG, MODEL_DEVELOPMENT)
+
+
+def new_run(client: Any, experiment_id: str, tags: Mapping[str, str]) -> str:
+    """Begin a run that is nobody's active one, and return its id; no tag holds a password."""
+    clean = {name: without_credentials(value) for name, value in tags.items()}
+    return str(client.create_run(experiment_id, tags=clean).info.run_id)
+
+
+def log_params(client: Any, run_id: str, params: Mapping[str, Any]) -> None:
+    """Log parameters, none of which holds a password."""
+    clean = [Param(name, without_credentials(str(value))) for name, value in params.items()]
+    for start in range(0, len(clean), _PARAMS_AT_ONCE):
+        client.log_batch(run_id, params=clean[start : start + _PARAMS_AT_ONCE])

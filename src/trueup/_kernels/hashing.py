@@ -1,0 +1,139 @@
+"""Hashes of rows: which fold a row falls into, and which rows a number was computed from.
+
+Both depend on the row alone, never on its neighbours, so they are the same on one machine and on
+many. The 64-bit mixing is that of both engines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+UInt64Array = NDArray[np.uint64]
+FloatArray = NDArray[np.float64]
+
+FINGERPRINT_MODULUS = 1 << 128
+
+GOLDEN = 0x9E3779B97F4A7C15
+FIRST_FACTOR = 0xBF58476D1CE4E5B9
+SECOND_FACTOR = 0x94D049BB133111EB
+
+ID_FACTOR = 0xD6E8FEB86659FD93
+LABEL_FACTOR = 0xA0761D6478BD642F
+WEIGHT_FACTOR = 0xE7037ED1A0B428DB
+"""Odd factors that keep id, label and weight apart before they are mixed."""
+
+_MASK = (1 << 64) - 1
+_BLOCK = 1 << 16  # rows whose temporaries stay in the cache of a core
+
+BITS_OF_ONE = 0x3FF0000000000000
+"""Bits of 1.0: weights count from it, so that weights of 1 hash as no weights do."""
+
+
+def splitmix64(x: UInt64Array) -> UInt64Array:
+    """Mix the bits of each integer (Steele, Lea and Flood 2014), modulo 2^64."""
+    return mix_in_place(x.copy())
+
+
+def mix_in_place(z: UInt64Array) -> UInt64Array:
+    """Do what ``splitmix64`` does to the array itself."""
+    z += np.uint64(GOLDEN)
+    shifted = z >> np.uint64(30)
+    z ^= shifted
+    z *= np.uint64(FIRST_FACTOR)
+    z ^= np.right_shift(z, np.uint64(27), out=shifted)
+    z *= np.uint64(SECOND_FACTOR)
+    z ^= np.right_shift(z, np.uint64(31), out=shifted)
+    return z
+
+
+@lru_cache
+def salt_key(salt: int) -> np.uint64:
+    """Return what is XORed to an id before it is mixed: ``splitmix64(salt)``."""
+    return np.uint64(splitmix64(np.array([salt & _MASK], dtype=np.uint64))[0])
+
+
+def salted_hash(row_id: UInt64Array, salt: int) -> UInt64Array:
+    """Return ``splitmix64(row_id XOR splitmix64(salt))``."""
+    return mix_in_place(row_id ^ salt_key(salt))
+
+
+@dataclass(frozen=True)
+class HashRule:
+    """Group of a row by the salted hash of its id: by the remainder, or by a limit.
+
+    Attributes
+    ----------
+    salt : int
+        Another salt gives other groups.
+    folds : int
+        The group is the hash modulo ``folds``; 0 for a rule with a limit.
+    limit : int
+        Hashes from here on are group 1, those below group 0.
+    """
+
+    salt: int = 0
+    folds: int = 0
+    limit: int = 0
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return self.folds or 2
+
+    @property
+    def key(self) -> np.uint64:
+        """The salt as the kernel takes it."""
+        return salt_key(self.salt)
+
+    def groups(self, row_id: UInt64Array) -> NDArray[np.intp]:
+        """Return the group of each row."""
+        if self.folds == 1:
+            return np.zeros(len(row_id), dtype=np.intp)
+        hashed = salted_hash(row_id, self.salt)
+        if self.folds == 0:
+            return (hashed >= np.uint64(self.limit)).astype(np.intp)
+        folds = np.uint64(self.folds)
+        return (hashed - hashed // folds * folds).astype(np.intp)  # numpy's % is far slower
+
+
+def timed_ids(row_id: UInt64Array, times: NDArray[Any]) -> UInt64Array:
+    """Return ids that tell rows of other times apart, for a split that goes by time."""
+    if times.dtype.kind == "M":
+        times = times.astype("datetime64[us]").astype(np.int64)
+    moment = times.astype(np.float64) + 0.0  # turns -0.0 into 0.0
+    return splitmix64(row_id ^ splitmix64(moment.view(np.uint64)))
+
+
+def rows_fingerprint(row_id: UInt64Array, label: FloatArray, weight: FloatArray | None) -> int:
+    """Return the sum modulo 2^128 of the hash of each row's (id, label, weight).
+
+    The sum does not depend on the order, and sums over parts add up to the sum over the whole.
+    Weights of 1 count as no weights.
+    """
+    total = 0
+    for start in range(0, len(row_id), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        own = None if weight is None else weight[rows]
+        low, high = hash_sums(row_id[rows], label[rows], own)
+        total += low + (high << 64)
+    return total % FINGERPRINT_MODULUS
+
+
+def hash_sums(row_id: UInt64Array, label: FloatArray, weight: FloatArray | None) -> tuple[int, int]:
+    """Return the sums of the low words and of the high words of the rows' hashes."""
+    low = row_id * np.uint64(ID_FACTOR) + _bits(label) * np.uint64(LABEL_FACTOR)
+    if weight is not None:
+        low += (_bits(weight) - np.uint64(BITS_OF_ONE)) * np.uint64(WEIGHT_FACTOR)
+    low = mix_in_place(low)
+    upper = int((low >> np.uint64(32)).sum()) << 32
+    lower = (int(low.sum()) - upper) & _MASK  # below 2^64 as long as the rows are below 2^32
+    return upper + lower, int(mix_in_place(low).sum())
+
+
+def _bits(values: FloatArray) -> UInt64Array:
+    return (values + 0.0).view(np.uint64)  # + 0.0 turns -0.0 into 0.0: equal numbers, equal bits

@@ -1,1 +1,0 @@
-"""Piecewise linear maps of the logit."""

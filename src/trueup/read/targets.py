@@ -1,0 +1,249 @@
+"""Labels and predictions as arrays, checked, and what is valid in them but should be said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.errors import InvalidInputError, UnscorableInputError
+from trueup.losses import EPS, FloatArray, Loss
+from trueup.read.columns import as_array, column, floats, plain_numbers, refuse_rows
+from trueup.user_warning import warn_user
+
+ROW_SUM_TOLERANCE = 1e-5  # float32 softmax outputs are off by about 1e-7 for each class
+SATURATING_LOGIT = {np.dtype(np.float32): 16.6, np.dtype(np.float16): 7.6}
+"""Logit from which a probability of that type is exactly 1."""
+
+
+@dataclass
+class Notices:
+    """What is valid, but should be said once for all rows of a call."""
+
+    n_saturated: int = 0
+    saturated_dtype: np.dtype[Any] | None = None
+    n_clipped: int = 0
+
+    def add(self, other: Notices) -> None:
+        """Count the rows of another part of the call."""
+        self.n_saturated += other.n_saturated
+        self.saturated_dtype = self.saturated_dtype or other.saturated_dtype
+        self.n_clipped += other.n_clipped
+
+    def warn(self) -> None:
+        """Warn the caller of trueup."""
+        if self.saturated_dtype is not None:
+            dtype = self.saturated_dtype
+            warn_user(
+                f"{self.n_saturated} {dtype} predictions are exactly 1.0: {dtype} probabilities "
+                f"saturate at a logit of {SATURATING_LOGIT[dtype]}. "
+                "Pass y_logit, or float64 probabilities.",
+            )
+        if self.n_clipped:
+            warn_user(
+                f"{self.n_clipped} predictions are 0 or 1, or closer to it than float64's eps; "
+                "the logarithm is clipped at eps.",
+            )
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a block of rows lies among the rows of one call, and the notices of that call."""
+
+    first_row: int
+    notices: Notices
+
+
+def read_probabilities(y_proba: Any) -> FloatArray:
+    """Return the probability of the positive class, shape (n,), checked to be in [0, 1]."""
+    return _check_binary(floats(as_array(y_proba, "y_proba"), "y_proba"), "y_proba")
+
+
+def read_prediction(y_pred: Any, y_logit: Any) -> NDArray[Any]:
+    """Return the array that was given, of one or two dimensions."""
+    if (y_pred is None) == (y_logit is None):
+        got = "neither" if y_pred is None else "both"
+        raise InvalidInputError(
+            "y_pred must be given, or y_logit in its place",
+            str(got),
+            "Pass exactly one of the two.",
+        )
+    name, values = ("y_pred", y_pred) if y_logit is None else ("y_logit", y_logit)
+    array = as_array(values, name)
+    if array.ndim not in (1, 2):
+        raise InvalidInputError(
+            f"{name} must have one or two dimensions",
+            f"shape {array.shape}",
+            "Pass one row of predictions for each row.",
+        )
+    return array
+
+
+def check_prediction(array: NDArray[Any], loss: Loss, notices: Notices) -> FloatArray:
+    """Return probabilities, targets or rates as float64, checked for their range."""
+    if loss.task == "binary" and _are_certainly_probabilities(array):
+        return array.astype(np.float64, copy=False)
+    prediction = floats(array, "y_pred", UnscorableInputError)
+    if loss.task in ("binary", "multiclass"):
+        check = _check_binary if loss.task == "binary" else _check_row_sums
+        prediction = check(prediction, "y_pred")
+        _notice_saturation(array, notices)
+        _notice_clipping(prediction, notices)
+        return prediction
+    prediction = column(prediction, "y_pred")
+    if loss.task in ("counts", "positive"):
+        refuse_rows(
+            prediction <= 0.0, prediction, "y_pred must be positive", "Predict a positive rate."
+        )
+    return prediction
+
+
+def _are_certainly_probabilities(array: NDArray[Any]) -> bool:
+    """Tell by the extremes alone that there is nothing to refuse or to notice; NaN fails too."""
+    if array.ndim != 1 or array.dtype.kind != "f":
+        return False
+    return float(array.min()) >= EPS and float(array.max()) <= 1.0 - EPS
+
+
+def _check_binary(probability: FloatArray, name: str) -> FloatArray:
+    if probability.ndim == 2 and probability.shape[1] == 2:
+        return _check_row_sums(probability, name)[:, 1]
+    probability = column(probability, name)
+    _refuse_outside_unit(probability, name, "log-odds")
+    return probability
+
+
+def _refuse_outside_unit(probability: FloatArray, name: str, scale: str) -> None:
+    if probability.size and (probability.min() < 0.0 or probability.max() > 1.0):
+        outside = (probability < 0.0) | (probability > 1.0)
+        fix = f"Pass probabilities, or {scale} as y_logit."
+        refuse_rows(outside, probability, f"{name} must be in [0, 1]", fix)
+
+
+def _check_row_sums(probability: FloatArray, name: str) -> FloatArray:
+    _refuse_outside_unit(probability, name, "logits")
+    total = probability.sum(axis=1)
+    refuse_rows(
+        np.abs(total - 1.0) > ROW_SUM_TOLERANCE,
+        total,
+        f"{name} must sum to 1 in each row",
+        "Normalise the rows, or pass logits as y_logit.",
+    )
+    return probability
+
+
+def _notice_saturation(array: NDArray[Any], notices: Notices) -> None:
+    if array.dtype in SATURATING_LOGIT and array.max() == 1.0:
+        at_one = (array == 1.0).any(axis=1) if array.ndim == 2 else array == 1.0
+        notices.add(Notices(int(at_one.sum()), array.dtype))
+
+
+def _notice_clipping(probability: FloatArray, notices: Notices) -> None:
+    if probability.min() < EPS or probability.max() > 1.0 - EPS:
+        certain = (probability < EPS) | (probability > 1.0 - EPS)
+        rows = certain.any(axis=1) if certain.ndim == 2 else certain
+        notices.add(Notices(n_clipped=int(np.count_nonzero(rows))))
+
+
+def check_logit(array: NDArray[Any], loss: Loss) -> FloatArray:
+    """Return finite logits as float64; of two columns, their difference."""
+    logit = floats(array, "y_logit", UnscorableInputError)
+    if loss.task == "multiclass":
+        return logit
+    if loss.task == "binary" and logit.ndim == 2 and logit.shape[1] == 2:
+        return np.asarray(logit[:, 1] - logit[:, 0])
+    if loss.task == "binary":
+        return column(logit, "y_logit")
+    raise InvalidInputError(
+        "y_logit must go with a loss of probabilities", f"loss {loss.name!r}", "Pass y_pred."
+    )
+
+
+def n_columns(prediction: NDArray[Any]) -> int:
+    """Return the number of columns, 1 for a one-dimensional array."""
+    return prediction.shape[1] if prediction.ndim == 2 else 1
+
+
+def read_binary_labels(y_true: Any, labels: Sequence[Any] | None = None) -> FloatArray:
+    """Return labels as 0.0 and 1.0; two named classes must be given as ``labels``."""
+    return _binary_labels(column(y_true, "y_true"), labels)
+
+
+def read_labels(
+    raw: NDArray[Any], loss: Loss, labels: Sequence[Any] | None, n_classes: int
+) -> FloatArray:
+    """Return labels as 0.0 and 1.0, class indices, targets or counts, by the task of the loss."""
+    if labels is not None and np.ndim(np.asarray(labels, dtype=object)) != 1:
+        raise InvalidInputError(
+            "labels must be a list of the classes", repr(labels), "Pass [negative, positive]."
+        )
+    if loss.task == "binary":
+        return _binary_labels(raw, labels)
+    if loss.task == "multiclass":
+        return _class_indices(raw, labels, n_classes)
+    if labels is not None:
+        raise InvalidInputError(
+            f"labels must be left out with loss {loss.name!r}",
+            repr(list(labels)),
+            "Drop the argument.",
+        )
+    target = floats(raw, "y_true")
+    if loss.task == "counts":
+        refuse_rows(target < 0.0, target, "y_true must not be negative", "Pass counts.")
+    if loss.task == "positive":
+        fix = "Leave out the rows, or use tweedie_deviance."
+        refuse_rows(target <= 0.0, target, "y_true must be positive", fix)
+    return target
+
+
+def _binary_labels(raw: NDArray[Any], labels: Sequence[Any] | None) -> FloatArray:
+    if labels is not None:
+        if len(labels) != 2:
+            raise InvalidInputError(
+                "labels must name two classes, the positive one last",
+                repr(list(labels)),
+                "Pass [negative, positive].",
+            )
+        return _class_indices(raw, labels, 2)
+    raw = plain_numbers(raw)
+    if raw.dtype.kind not in "fiub":
+        raise InvalidInputError(
+            "y_true must be 0 and 1, or labels must name the classes",
+            f"dtype {raw.dtype}",
+            "Pass labels=[negative, positive].",
+        )
+    values = raw.astype(np.float64, copy=False)
+    valid = (values == 0.0) | (values == 1.0)
+    if not valid.all():
+        fix = "Pass labels=[negative, positive] for other names."
+        refuse_rows(~valid, floats(raw, "y_true"), "y_true must be 0 or 1", fix)
+    return values
+
+
+def _class_indices(raw: NDArray[Any], labels: Sequence[Any] | None, n_classes: int) -> FloatArray:
+    try:
+        names = np.unique(raw) if labels is None else np.asarray(labels)
+        order = np.argsort(names)
+        position = np.searchsorted(names, raw, sorter=order)
+    except TypeError:
+        raise InvalidInputError(
+            "y_true must hold labels of one type without missing ones",
+            f"dtype {raw.dtype}",
+            "Drop or fix the rows.",
+        ) from None
+    if len(names) != n_classes or len(np.unique(names)) != n_classes:
+        source = "distinct values of y_true" if labels is None else "labels"
+        raise InvalidInputError(
+            f"{source} must be as many as the columns of predictions ({n_classes})",
+            f"{len(names)}",
+            (
+                "Pass labels= with each class once, in the order of the columns; predictions of "
+                "two classes may be one-dimensional."
+            ),
+        )
+    index = order[np.clip(position, 0, n_classes - 1)]
+    refuse_rows(names[index] != raw, raw, f"y_true must be one of {names.tolist()}", "Fix labels=.")
+    return index.astype(np.float64)

@@ -1,0 +1,69 @@
+"""What is missing is named with who needs it and the command that brings it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+from trueup.extras import hand_on, install_command, needed_by
+
+WITHOUT = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == {package!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+try:
+    {statement}
+except ImportError as failure:
+    print(failure)
+"""
+FIT = (
+    "import trueup.monitoring as face; import numpy; r = numpy.random.rand(90, 2);"
+    "face.ConsensusEstimator(len).fit(r, r[:, 0], r[:, 1])"
+)
+MISSING = [
+    ("from trueup.calibrators import PlattCalibrator", "PlattCalibrator", "sklearn", None),
+    ("from trueup.resampling import nested_resampling", "nested_resampling", "joblib", None),
+    (FIT, "ConsensusEstimator", "sklearn", None),
+    ("from trueup.monitoring import OneStepCheckModel", "OneStepCheckModel", "torch", None),
+    ("from trueup_mlflow import autolog; autolog()", "autolog", "mlflow", None),
+    ("from trueup_mlflow import backfill", "backfill", "mlflow", None),
+    ("from trueup_mlflow import LightGBMCallback", "LightGBMCallback", "lightgbm", "monitor"),
+    ("from trueup_mlflow.monitor import estimate", "estimate", "mlflow", None),
+    ("from trueup_optuna import SeedObjective", "SeedObjective", "optuna", None),
+    (
+        "import trueup; trueup.evaluate([0, 1] * 50, [.2, .7] * 50).plot()",
+        "plot",
+        "matplotlib",
+        "mlflow",
+    ),
+]
+
+
+@pytest.mark.parametrize(("statement", "who", "package", "extra"), MISSING)
+def test_a_missing_package_is_named_with_its_command(statement, who, package, extra):
+    code = WITHOUT.format(package=package, statement=statement)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    extra = extra or {"joblib": "sklearn"}.get(package, package)
+    assert run.stdout.strip() == f"{who} needs {package}. Run: pip install 'trueup[{extra}]'"
+
+
+def test_a_mistake_in_the_table_is_no_missing_package():
+    get, _ = hand_on("trueup", {"nothing": "nowhere"})
+    with pytest.raises(ModuleNotFoundError, match=r"trueup\.nowhere"):
+        get("nothing")
+
+
+def test_the_error_says_which_package():
+    with pytest.raises(ImportError, match="It needs no_such_package") as error, needed_by("It"):
+        import_module("no_such_package.inside")
+    assert error.value.name == "no_such_package"
+    assert install_command("no_such_package") == "pip install no_such_package"
+    assert install_command("transformers") == "pip install 'transformers[torch]'"

@@ -1,0 +1,57 @@
+"""Two real processes: the first logs the rows of both, or says why it does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pytest
+
+import trueup
+
+pytest.importorskip("lightning")
+SCRIPT = Path(__file__).with_name("ddp_lightning.py")
+
+
+def train(how):
+    """Return what the script shows and the only run of the store."""
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), how],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    shown = next(line for line in done.stdout.splitlines() if line.startswith("SHOW "))
+    (run,) = mlflow.search_runs(experiment_names=["tests"], output_format="list")
+    return json.loads(shown.removeprefix("SHOW ")), run
+
+
+def test_rows_of_both_processes_are_evaluated_once_each(client):
+    shown, run = train("dealt")
+    expected = trueup.evaluate(np.array(shown["y"], int), y_logit=np.array(shown["logit"]))
+    metrics = run.data.metrics
+    assert metrics["val_log_loss"] == pytest.approx(expected.vanilla, rel=1e-6)
+    assert metrics["calibrated_val_log_loss"] == pytest.approx(expected.calibrated, rel=1e-6)
+    assert run.data.tags["trueup.fingerprint.val_log_loss"] == expected.fingerprint
+    history = client.get_metric_history(run.info.run_id, "calibrated_val_log_loss")
+    assert len(history) == 2
+    assert shown["checkpoint"] == pytest.approx(min(point.value for point in history), rel=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [("fails", "validation_step must return y_true"), ("shuffled", "must be dealt out by torch's")],
+)
+def test_reason_is_a_tag_and_both_processes_go_on(client, how, reason):
+    _, run = train(how)
+    assert reason in run.data.tags["trueup.skipped.val_log_loss"]
+    assert "val_log_loss" not in run.data.metrics
