@@ -128,8 +128,8 @@ def _read(file: Path, options: dict[str, Any]) -> pd.DataFrame:
     from trueup.read.tables import read_columns
     from trueup.read.targets import read_binary_labels
 
-    optional = [options["time"], options["weight"]]
-    wanted = [options["target"], options["proba"], *options["fields"], *filter(None, optional)]
+    optional = [name for name in (options["time"], options["weight"]) if name is not None]
+    wanted = [options["target"], options["proba"], *options["fields"], *optional]
     frame = pd.DataFrame(read_columns([str(file)], wanted))
     raw = frame[options["target"]]
     labels = label_values(options["labels"], raw.to_numpy())

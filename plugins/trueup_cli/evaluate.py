@@ -21,7 +21,14 @@ from trueup.read.times import read_times
 from trueup.splits.text import parse_split
 from trueup.summaries import summary_type
 from trueup_cli.shell.failures import BadInput, in_options
-from trueup_cli.shell.options import AS_JSON, check_place, label_values, logged_run, logs_to_mlflow
+from trueup_cli.shell.options import (
+    AS_JSON,
+    check_place,
+    label_values,
+    logged_run,
+    logs_to_mlflow,
+    refuse_format_alone,
+)
 from trueup_cli.shell.output import echo, json_text, progress
 from trueup_mlflow.write.items import (
     LogItems,
@@ -111,6 +118,8 @@ def _option(name: str, *columns: str | None) -> str:
 
 def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
     """Score in batches where a summary gives all that is shown, and from whole columns if not."""
+    if options["times"] is None:
+        refuse_format_alone(options["time_format"])
     kind, predictions = _prediction_columns(options)
     split = parse_split(options["split_text"])
     by_rows = bool(options["times"] or options["labels"])

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trueup_cli.shell.failures import BadInput, in_options
-from trueup_cli.shell.options import AS_JSON, check_place, logged_run, logs_to_mlflow, names_between
+from trueup_cli.shell.options import (
+    AS_JSON,
+    check_place,
+    logged_run,
+    logs_to_mlflow,
+    names_between,
+    refuse_format_alone,
+)
 from trueup_cli.shell.output import echo, json_text, progress
 from trueup_cli.shell.scripts import load_attribute
 
@@ -120,9 +127,11 @@ def _read(file: Path, options: dict[str, Any]) -> pd.DataFrame:
 
     frame: pd.DataFrame = read_file(file).to_pandas()
     asked = [options["target"], options["group"], options["time"]]
-    wanted = [*filter(None, asked), *(options["features"] or ()), *(options["ignore"] or ())]
+    asked = [name for name in asked if name is not None]
+    wanted = [*asked, *(options["features"] or ()), *(options["ignore"] or ())]
     require_columns(wanted, list(frame.columns), file)
     if options["time"] is None:
+        refuse_format_alone(options["time_format"])
         return frame
     times = read_times(frame[options["time"]].to_numpy(), time_format=options["time_format"])
     return frame.iloc[times.argsort(kind="stable")].reset_index(drop=True)

@@ -22,22 +22,12 @@ from trueup_mlflow import monitor
 
 SECRET = "Ter2"
 ODD_TEXTS = (
-    *("", " ", "x", "-", "--", "-1", "0", "nan", "-inf", "1e400", "1" * 400, "0x10", "1_0", "½"),
-    *("None", "[]", "{}", "[" * 3000, "CrossFit(0)", "Rolling('x')", "InSample()", "%", "%Q", "'"),
-    *(
-        "\x1b[2J",
-        "\u202e",
-        "\udcff",
-        "\n",
-        '"',
-        "../x",
-        "a/b",
-        "a" * 5000,
-        "models:/",
-        "models:/x/1",
-    ),
-    *("models:/demand/99", "2024-02-30", "y", "y,p", "param:", "param:`", "*", "**/*"),
-    *("'; drop", "sqlite://", "sqlite:////no/such/folder/x.db", f"nosuch://me:{SECRET}@host/x"),
+    *("", " ", "x", "-", "--", "-1", "0", "nan", "-inf", "1e400", "1" * 400, f"{'9' * 400}d"),
+    *("0x10", "1_0", "½", "None", "[]", "{}", "[" * 3000, "%", "%Q", "'", '"', "\n", "*", "**/*"),
+    *("CrossFit(0)", "Rolling('x')", "InSample()", "2024-02-30", "y", "y,p", "param:", "param:`"),
+    *("\x1b[2J", "\u202e", "\udcff", "../x", "a/b", "a" * 5000, "'; drop", "os:system"),
+    *("models:/", "models:/x/1", "models:/demand/99", "sqlite://", "sqlite:////no/folder/x.db"),
+    f"nosuch://me:{SECRET}@host/x",
 )
 COMMANDS: dict[str, tuple[str, ...]] = {
     "evaluate": ("rows.csv", "--target", "y", "--proba", "p"),
@@ -47,13 +37,20 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "compare": ("params.a = '1'", "params.a = '2'", "--metric", "m"),
     "doctor": (),
     "report": ("none", "--output", "page.html"),
+    "resample": (
+        *("sklearn.linear_model:LogisticRegression", "rows.csv"),
+        *("--target", "y", "--folds", "2"),
+    ),
     "monitor status": (),
     "monitor init": ("models:/demand/2", "--reference", "demand.csv", "--target", "y"),
     "monitor run": ("models:/demand/1", "--batch", "demand.csv"),
     "monitor realize": ("models:/demand/1", "--labels", "demand.csv"),
     "monitor report": ("models:/demand/1", "--out", "page.html"),
     "monitor watch": ("models:/demand/1", "inbox", "--once"),
-    "monitor compare": ("models:/demand@champion", "--batch", "demand.csv"),
+    "monitor compare": (
+        *("models:/demand@champion", "models:/demand/2"),
+        *("--batch", "demand.csv"),
+    ),
     "tune report": ("--storage", "study.log", "--study-name", "s"),
     "tune run": ("none.py", "--storage", "study.log", "--study-name", "s"),
 }

@@ -75,3 +75,23 @@ def test_without_the_extra_of_a_command_the_pip_command_is_printed(
     run = run_without(package, *command)
     assert run.returncode == 2
     assert run.stderr == f"Error: {package} is not installed. Run: pip install 'trueup[{extra}]'\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["evaluate", "{file}", "--target", "y", "--proba", "p"],
+        ["calibrate", "{file}", "--target", "y", "--proba", "p"],
+        ["resample", "sklearn.linear_model:LogisticRegression", "{file}", "--target", "y"],
+        ["monitor", "init", "models:/m/1", "--reference", "{file}", "--target", "y"],
+        ["monitor", "run", "models:/m/1", "--batch", "{file}"],
+    ],
+    ids=lambda arguments: "-".join(arguments[:2]),
+)
+def test_a_format_of_times_without_times_is_refused(arguments, tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text("y,p\n" + "0,0.2\n1,0.8\n" * 30)
+    given = [argument.format(file=file) for argument in arguments]
+    result = CliRunner().invoke(app, [*given, "--time-format", "%d.%m.%Y"])
+    assert result.exit_code == 2, result.output
+    assert "time" in result.output

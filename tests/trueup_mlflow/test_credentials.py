@@ -9,15 +9,28 @@ from pathlib import Path
 
 import mlflow
 import numpy as np
+import optuna
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 from mlflow import MlflowClient
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
 from tests.trueup_mlflow.conftest import EXPERIMENT
 
+from trueup.calibrators import ShiftCalibrator, compare_calibrators
 from trueup.errors import TrueupWarning
+from trueup.resampling import generalization_error
 from trueup_cli.app import app
-from trueup_mlflow import log_evaluation, log_predictions
+from trueup_mlflow import (
+    compare_runs,
+    log_calibrators,
+    log_evaluation,
+    log_predictions,
+    log_resampling,
+    log_study,
+)
+from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, report_study
 
 SECRET = "Ter2"
 QUOTED, TYPED = f"hun%2F{SECRET}", f"hun/{SECRET}"
@@ -108,3 +121,40 @@ def test_an_unexpected_traceback_is_printed_without_the_password():
     assert "Traceback" in run.stderr
     assert "me:***@host/db" in run.stderr
     assert SECRET not in run.stderr
+
+
+@pytest.mark.filterwarnings("ignore::trueup.errors.TrueupWarning")
+def test_nothing_in_a_store_holds_a_password_that_was_given_to_us(client, tmp_path):
+    url = f"postgresql://me:{TYPED}@host/db"
+    rng = np.random.default_rng(0)
+    table = compare_calibrators(
+        Y, P, {"site": Y}, calibrators={"shift": ShiftCalibrator()}, field="site", shuffle=True
+    )
+    estimate = generalization_error(LogisticRegression(), rng.normal(size=(120, 1)), Y, KFold(3))
+    study = optuna.create_study(study_name=url, pruner=SeedRacePruner(n_configs=2))
+    study.optimize(
+        SeedObjective(
+            lambda trial, seed: len(trial.suggest_categorical("db", [url, f"{url}2"])) + seed,
+            seeds=SeedList(3, confirm=1),
+        ),
+        n_trials=2,
+    )
+    log_study(report_study(study), experiment_name="studies", prefix="val_")
+    log_study(report_study(study), experiment_name=EXPERIMENT, prefix=url, nested_seeds=True)
+    with mlflow.start_run():
+        log_evaluation(Y, P, prefix=url, fields={url: Y})
+        log_predictions(Y, P, prefix=url, fields={"site": Y})
+        log_resampling(estimate, run_name=url, prefix=url)
+        log_calibrators(table, prefix=url)
+    log_resampling(estimate, run_name=url)
+    for model in "ab":
+        for seed in range(6):
+            with mlflow.start_run():
+                mlflow.log_params({"model": model, "seed": seed})
+                mlflow.log_metric("m", float(seed + (model == "a")))
+    arms = [f"params.model = '{model}' and attributes.run_name != '{url}'" for model in "ab"]
+    compare_runs(*arms, metric="m", candidate_name=url, experiment_names=[EXPERIMENT])
+    stored = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(stored) > 5
+    assert [path for path in stored if SECRET.encode() in path.read_bytes()] == []
+    assert [path for path in stored if SECRET in str(path)] == []

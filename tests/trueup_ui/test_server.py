@@ -14,7 +14,7 @@ from tests.trueup_ui.stores import HOSTILE
 
 from trueup_cli.pages import report
 from trueup_ui.read.run_cache import RunCache
-from trueup_ui.view.curves import curves
+from trueup_ui.view.charts import curves
 
 
 def ask(url: str, **headers: str):

@@ -10,11 +10,10 @@ from trueup_mlflow.write.monitor_items import BatchRecord
 from trueup_ui.read.levels import Levels
 from trueup_ui.read.monitors import MonitoredVersion
 from trueup_ui.read.studies import Configuration, Study
-from trueup_ui.view.axis import Axis
+from trueup_ui.view.charts import MOST_DOTS, Axis, strip
 from trueup_ui.view.fields import PAGE_ROWS, AskedLevels, fields_page
 from trueup_ui.view.models import version_row
 from trueup_ui.view.seeds import Spread
-from trueup_ui.view.strips import MOST_DOTS, strip
 from trueup_ui.view.study import study_page
 from trueup_ui.web.rendering import Links, Templates
 from trueup_ui.web.report import Inlined

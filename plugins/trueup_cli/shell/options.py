@@ -59,6 +59,12 @@ def _truth_values(labels: Sequence[str]) -> list[bool]:
         ) from None
 
 
+def refuse_format_alone(time_format: str | None) -> None:
+    """Refuse a format of times where no column of times is named."""
+    if time_format is not None:
+        raise BadInput("--time-format must come with --time; got none. Give both.")
+
+
 def names_between(
     context: click.Context,  # noqa: ARG001 - click passes both
     option: click.Parameter,  # noqa: ARG001

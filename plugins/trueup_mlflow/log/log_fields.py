@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from trueup import Evaluation, FieldCalibration
+from trueup.redact import without_credentials
 from trueup_mlflow.write.items import cells_key, figure_file, table_file
 from trueup_mlflow.write.writer import RunWriter
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from PIL.Image import Image
 
 
 def log_fields(
@@ -32,7 +33,7 @@ def log_fields(
         writer.log_table(lambda: cells_table(fields), table_file("fields", stem), skip_key)
         for stem in stems
     ]
-    figure = writer.log_figure(lambda: _draw(fields), figure_file("fields", key), skip_key)
+    figure = writer.log_image(lambda: _draw(fields), figure_file("fields", key), skip_key)
     return all(tables) and figure
 
 
@@ -40,12 +41,12 @@ def cells_table(fields: Mapping[str, FieldCalibration]) -> pa.Table:
     """Return one row for each field and level: ``field`` and the columns of ``FieldCells``."""
     tables = []
     for name, measured in fields.items():
-        names = pa.array([name] * len(measured.cells.level), pa.string())
+        names = pa.array([without_credentials(name)] * len(measured.cells.level), pa.string())
         tables.append(pa.table({"field": names, **measured.cells.to_columns()}))
     return pa.concat_tables(tables)
 
 
-def _draw(fields: Mapping[str, FieldCalibration]) -> Figure:
+def _draw(fields: Mapping[str, FieldCalibration]) -> Image:
     from trueup_mlflow.write.field_figure import worst_cells
 
     return worst_cells(fields)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
@@ -202,7 +203,7 @@ def threshold_of(value: float | str | None, reference_error: float | None) -> fl
         )
     try:
         found = float(multiple[1]) * (reference_error or 0.0) if multiple else float(value)
-    except ValueError:
+    except (ValueError, TypeError, OverflowError):
         found = math.nan
     if not (math.isfinite(found) and found > 0.0):
         raise InvalidInputError(
@@ -224,11 +225,12 @@ def duration(value: str | timedelta) -> timedelta:
     if isinstance(value, timedelta):
         return value
     found = _DURATION.fullmatch(value.strip())
-    if found is None:
-        raise InvalidInputError(
-            "stale_after must be a duration such as 36h, 2d or 1w", repr(value), "Correct it."
-        )
-    return timedelta(**{_UNITS[found[2]]: float(found[1])})
+    with suppress(OverflowError):  # no number of days is that long
+        if found is not None:
+            return timedelta(**{_UNITS[found[2]]: float(found[1])})
+    raise InvalidInputError(
+        "stale_after must be a duration such as 36h, 2d or 1w", repr(value), "Correct it."
+    )
 
 
 def _monitor_runs() -> list[Run]:

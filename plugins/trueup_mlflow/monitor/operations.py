@@ -104,6 +104,7 @@ def init(
             "None",
             "Name it, or leave both out.",
         )
+    threshold_of(fail_above, 1.0)  # refused before the training
     client = MlflowClient()
     version = resolve(model_uri, client)
     table = read_table(reference, row_id=row_id)

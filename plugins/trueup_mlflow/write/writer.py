@@ -25,6 +25,7 @@ from trueup_mlflow.write.items import ARTIFACT_FOLDER, LogItems, skipped_items
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
+    from PIL.Image import Image
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,11 @@ class RunWriter:
         """Draw a figure and write it as ``trueup/<name>``; drawing is guarded as well."""
         path = f"{ARTIFACT_FOLDER}/{name}"
         return self._guarded(key, lambda: self._client.log_figure(self._run_id, draw(), path))
+
+    def log_image(self, draw: Callable[[], Image], name: str, key: str) -> bool:
+        """Draw an image and write it as ``trueup/<name>``; drawing is guarded as well."""
+        path = f"{ARTIFACT_FOLDER}/{name}"
+        return self._guarded(key, lambda: self._client.log_image(self._run_id, draw(), path))
 
     @cached_property
     def _client(self) -> Any:

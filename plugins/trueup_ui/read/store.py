@@ -1,8 +1,8 @@
-"""What the pages ask of one store, as one user sees it."""
+"""What the pages ask of one store, as one user sees it: experiments, runs, steps of a metric."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -70,3 +70,23 @@ class Store:
             token = page.token
             if not token:
                 return
+
+
+MOST_RUNS = 60
+"""Of so many runs at most the steps are read at once."""
+
+History = Mapping[int, float]
+"""Step -> value; the one that was logged last where a step has several."""
+
+
+def read_histories(client: MlflowClient, run_ids: Sequence[str], key: str) -> dict[str, History]:
+    """Return the steps of a metric for each of the first ``MOST_RUNS`` runs."""
+    return {
+        run_id: {
+            point.step: point.value
+            for point in sorted(
+                client.get_metric_history(run_id, key), key=lambda point: point.timestamp
+            )
+        }
+        for run_id in run_ids[:MOST_RUNS]
+    }

@@ -10,7 +10,7 @@ from trueup.comparison import order_note
 from trueup_mlflow.compare.seed_runs import PARENT_TAG
 from trueup_mlflow.write.items import COMPARISON_ROLE, calibrated_key
 from trueup_ui.read.stored_run import StoredRun
-from trueup_ui.view.axis import Axis, Tick
+from trueup_ui.view.charts import Axis, Tick
 from trueup_ui.view.experiment import common_decimals, mean_and_sd
 from trueup_ui.view.pairs import Pair, compare_pair, paired_values
 from trueup_ui.view.pipelines import Pipeline, group
@@ -202,3 +202,35 @@ def _order_note(pair: Pair, metric: str, *, higher: bool) -> str:
         return ""
     other = compare_pair(pair.first, pair.second, vanilla, higher=higher).comparison
     return "" if other is None else order_note(other, pair.comparison)
+
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~&@$])")
+
+
+def escaped(text: str) -> str:
+    r"""Return text that Markdown shows as it is, on one line.
+
+    Examples
+    --------
+    >>> print(escaped("a|b <img> *c*"))
+    a\|b \<img\> \*c\*
+    """
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def as_markdown(page: ComparePage, address: str) -> str:
+    """Return a table of the pipelines, each decision in a sentence, and a link to the page."""
+    lines = [
+        f"**{escaped(page.asked.metric)}**, mean ± sd over seeds",
+        "",
+        "| pipeline | mean ± sd | seeds |",
+        "|---|---|---|",
+        *(
+            f"| {escaped(arm.pipeline.name)} | {arm.text} | {len(arm.spread.values)} |"
+            for arm in page.arms
+        ),
+        "",
+    ]
+    for i, row in enumerate(page.matrix):
+        lines += [f"- {escaped(pair.sentence)}" for pair in row[i + 1 :] if pair is not None]
+    return "\n".join([*lines, "", f"[trueup]({address})", ""])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from trueup_mlflow.write.items import field_key
 from trueup_ui.read.levels import Levels
 from trueup_ui.read.stored_run import StoredRun
-from trueup_ui.view.axis import Axis, Tick
+from trueup_ui.view.charts import Axis, Tick
 
 LevelOrder = Literal["surprise", "size", "rows", "too high", "too low", "level"]
 LEVEL_ORDERS: tuple[LevelOrder, ...] = get_args(LevelOrder)

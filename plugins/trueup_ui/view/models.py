@@ -11,7 +11,7 @@ from typing import Literal
 from trueup_mlflow.monitor.page.coverage import Coverage
 from trueup_mlflow.write.monitor_items import BatchRecord
 from trueup_ui.read.monitors import MonitoredVersion
-from trueup_ui.view.axis import Axis, Tick
+from trueup_ui.view.charts import Axis, Tick
 
 State = Literal["fine", "not trusted", "missed", "no batch"]
 

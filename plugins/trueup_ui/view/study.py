@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trueup_ui.read.studies import Configuration, Study
-from trueup_ui.view.axis import Axis, Tick
+from trueup_ui.view.charts import Axis, Tick
 from trueup_ui.view.numbers import decimals_of, fixed
 
 MOST_ROWS = 300

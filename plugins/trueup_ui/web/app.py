@@ -16,12 +16,9 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trueup.errors import TrueupError
-from trueup_ui.web.compare_routes import compare_routes
 from trueup_ui.web.experiment_routes import experiment_routes
-from trueup_ui.web.fields_routes import fields_routes
 from trueup_ui.web.models_routes import models_routes
 from trueup_ui.web.pages import Pages, StoreOf
-from trueup_ui.web.pipeline_routes import pipeline_routes
 from trueup_ui.web.rendering import STATIC
 from trueup_ui.web.study_routes import study_routes
 
@@ -63,9 +60,6 @@ def create_app(
     pages = Pages(store_of, mlflow)
     routes = [
         *experiment_routes(pages),
-        *compare_routes(pages),
-        *pipeline_routes(pages),
-        *fields_routes(pages),
         *models_routes(pages),
         *study_routes(pages, studies),
         Mount("/static", StaticFiles(directory=STATIC), name="static"),

@@ -130,8 +130,9 @@ def hash_sums(row_id: UInt64Array, label: FloatArray, weight: FloatArray | None)
     if weight is not None:
         low += (_bits(weight) - np.uint64(BITS_OF_ONE)) * np.uint64(WEIGHT_FACTOR)
     low = mix_in_place(low)
-    halves = int((low >> np.uint64(32)).sum()), int((low & np.uint64(0xFFFFFFFF)).sum())
-    return (halves[0] << 32) + halves[1], int(mix_in_place(low).sum())
+    upper = int((low >> np.uint64(32)).sum()) << 32
+    lower = (int(low.sum()) - upper) & _MASK  # below 2^64 as long as the rows are below 2^32
+    return upper + lower, int(mix_in_place(low).sum())
 
 
 def _bits(values: FloatArray) -> UInt64Array:

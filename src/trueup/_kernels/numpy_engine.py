@@ -28,10 +28,13 @@ def deposit(
     u = logit * BINS_PER_UNIT
     left = np.floor(u)
     u -= left
-    u += u - 1.0
-    left += N_BINS * label + N_BINS // 2
-    bins = left.astype(np.intp)
-    bins += (2 * N_BINS) * group
+    u *= 2.0
+    u -= 1.0
+    bins = 2 * group
+    bins += label.astype(np.intp)
+    bins *= N_BINS
+    bins += N_BINS // 2
+    bins += left.astype(np.intp)
     term = np.ones(len(u)) if weight is None else weight.copy()
     for k in range(ORDER):
         np.add.at(table[:, k], bins, term)

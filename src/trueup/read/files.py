@@ -246,13 +246,28 @@ def _parquet_batches(file: Path, columns: list[str], use_threads: bool) -> Itera
 
     with _open_parquet(file) as reader:
         require_columns(columns, reader.schema_arrow.names, file)
+        batches = (
+            batch
+            for group in range(reader.num_row_groups)  # over all groups at once, pages pile up
+            for batch in reader.iter_batches(
+                _BATCH_ROWS, row_groups=[group], columns=columns, use_threads=use_threads
+            )
+        )
         try:
-            for group in range(reader.num_row_groups):  # over all groups at once, pages pile up
-                yield from reader.iter_batches(
-                    _BATCH_ROWS, row_groups=[group], columns=columns, use_threads=use_threads
-                )
+            yield from _read_ahead(batches) if use_threads else batches
         except (ArrowException, OSError) as error:
             raise unreadable(file, str(error)) from error
+
+
+def _read_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches, each decoded by a thread of its own while the one before is worked on."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, batches, None)
+        while (batch := following.result()) is not None:
+            following = pool.submit(next, batches, None)
+            yield batch
 
 
 def _open_parquet(file: Path) -> Any:

@@ -8,7 +8,7 @@ import pytest
 import trueup
 from trueup.errors import InvalidInputError, TrueupWarning
 from trueup_mlflow import backfill, log_evaluation, log_predictions
-from trueup_mlflow.write.field_figure import worst_cells
+from trueup_mlflow.write.field_figure import Panel, worst_cells
 
 N = 600
 RNG = np.random.default_rng(0)
@@ -98,27 +98,37 @@ def test_backfilled_levels_are_those_of_the_last_step(client, tmp_path):
 
 def test_figure_has_a_panel_for_each_field_with_the_floor_in_its_title():
     fields = trueup.evaluate(Y, P, fields=FIELDS).fields
-    first, second = worst_cells(fields).axes
+    first, second = (Panel.of(name, field, 12) for name, field in fields.items())
     site = fields["site"]
-    assert first.get_title("left").startswith(
+    assert first.title.startswith(
         f"site: Field-ECE {site.ece:.4f}, a perfect model {site.floor:.4f}"
     )
-    assert len(second.get_yticks()) == 2
+    assert len(second.labels) == 2
+    assert first.height + second.height < worst_cells(fields).height
 
 
 def test_figure_shows_the_most_surprising_levels_by_their_difference():
-    many = {"row": np.arange(N) // 20}
-    cells = trueup.evaluate(Y, P, fields=many).fields["row"].cells
-    (axes,) = worst_cells(trueup.evaluate(Y, P, fields=many).fields, n_cells=5).axes
-    shown = [text.get_text().split()[0] for text in axes.get_yticklabels()]
-    assert sorted(shown) == sorted(cells.level[:5])
-    middles = [line.get_xdata()[0] for line in axes.get_lines() if len(line.get_xdata()) == 1]
-    assert middles == sorted(cells.difference[:5])
+    field = trueup.evaluate(Y, P, fields={"row": np.arange(N) // 20}).fields["row"]
+    panel = Panel.of("row", field, 5)
+    shown = [label.split()[0] for label in panel.labels]
+    assert sorted(shown) == sorted(field.cells.level[:5])
+    assert panel.middle.tolist() == sorted(field.cells.difference[:5])
 
 
-def test_names_of_levels_are_text_and_not_formulas(tmp_path):
-    level = np.where(SITE == "a", "$\\x$", "plain " * 20)
-    worst_cells(trueup.evaluate(Y, P, fields={"$_$": level}).fields).savefig(tmp_path / "a.png")
+def test_a_level_is_drawn_in_the_colour_of_its_side():
+    field = trueup.evaluate(Y, np.where(SITE == "a", 0.9, P), fields={"site": SITE}).fields["site"]
+    panel = Panel.of("site", field, 12)
+    drawn = np.asarray(worst_cells({"site": field})).reshape(-1, 3)
+    colours = {tuple(pixel) for pixel in np.unique(drawn, axis=0).tolist()}
+    wanted = {tuple(bytes.fromhex(colour[1:])) for colour in panel.colours}
+    assert wanted <= colours
+
+
+@pytest.mark.parametrize("name", ["$\\x$", "plain " * 20, "two\nlines", "\udce9", "", "中文"])
+def test_any_text_is_the_name_of_a_level(name):
+    level = np.where(SITE == "a", name, "other")
+    fields = trueup.evaluate(Y, P, fields={name or "empty": level}).fields
+    assert worst_cells(fields).size[0] > 0
 
 
 def test_no_fields_cannot_be_drawn():

@@ -57,6 +57,23 @@ def test_broken_files_are_rejected_with_the_reason_and_nothing_is_overwritten(st
     assert monitor.records(URI)[-1].day == "2026-01-31"
 
 
+def test_names_that_are_no_text_or_as_long_as_can_be_end_no_watch(store, tmp_path):
+    longest = "x" * 251 + ".csv"
+    names = [os.fsdecode(b"bad\xff.csv"), longest, "a\nb.csv", "\x1b[2J.csv"]
+    for name in names:
+        (tmp_path / name).write_text("a,b,id\n1,2\n")
+        settled(tmp_path / name)
+    (tmp_path / "rejected").mkdir()
+    (tmp_path / "rejected" / longest).write_text("an earlier one")
+    ran = watch(tmp_path)
+    assert ran.exit_code == 2, ran.output
+    assert "\x1b" not in ran.output
+    rejected = os.listdir(tmp_path / "rejected")
+    assert len([name for name in rejected if name.endswith(".reason.txt")]) == len(names)
+    assert len([name for name in rejected if not name.endswith(".reason.txt")]) == len(names) + 1
+    assert os.listdir(tmp_path) == ["rejected"]
+
+
 def test_times_come_from_a_column_and_a_growing_file_is_waited_for(store, tmp_path):
     rows = draw(60, start=2_000).drop(columns="y").assign(day="05.02.2026")
     path = tmp_path / "rows.csv"

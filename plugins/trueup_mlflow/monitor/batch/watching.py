@@ -7,6 +7,7 @@ import re
 import stat
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +30,8 @@ from trueup_mlflow.write.failures import reason_of
 
 SUFFIXES = (".parquet", ".csv", ".csv.gz")
 SETTLED_SECONDS = 1.0
+_LONGEST_NAME = 255  # bytes, on the file systems in use
+_REASON = ".reason.txt"
 """A file that changed less than this ago may still be written."""
 
 
@@ -188,7 +191,9 @@ def _handle(session: Session, path: Path, times: BatchTimes) -> MSEEstimate | Tr
     rejected = isinstance(outcome, TrueupError)
     moved = _move(path, path.parent / ("rejected" if rejected else "done"))
     if rejected and moved is not None:
-        moved.with_name(f"{moved.name}.reason.txt").write_text(f"{outcome}\n", encoding="utf-8")
+        with suppress(OSError):  # no room for it; whoever watches is told all the same
+            reason = moved.with_name(_cut(moved.name, _REASON))
+            reason.write_text(f"{outcome}\n", encoding="utf-8", errors="backslashreplace")
     return outcome
 
 
@@ -218,6 +223,12 @@ def _as_ours(failure: Exception) -> TrueupError:
     )
 
 
+def _cut(name: str, ending: str) -> str:
+    """Return a name with an ending, cut so that a file system takes it."""
+    room = _LONGEST_NAME - len(os.fsencode(ending))
+    return os.fsdecode(os.fsencode(name)[: max(room, 1)]) + ending
+
+
 def _move(path: Path, folder: Path) -> Path | None:
     """Move a file into a folder, under a number where its name is taken."""
     folder.mkdir(exist_ok=True)
@@ -225,7 +236,7 @@ def _move(path: Path, folder: Path) -> Path | None:
     while os.path.lexists(target):
         number += 1
         stem, dot, suffix = path.name.partition(".")
-        target = folder / f"{stem}-{number}{dot}{suffix}"
+        target = folder / _cut(stem, f"-{number}{dot}{suffix}")
     try:
         return path.rename(target)
     except FileNotFoundError:  # another watcher was faster
