@@ -145,8 +145,8 @@ def main() -> None:
         f"0.005; {options.seeds} seeds, scored on {options.sets} validation sets of each size "
         "under `CrossFit(5)`. Less spread: the share of sets on which the calibrated log loss has "
         "the smaller standard deviation over seeds. Reduction of this standard deviation: median "
-        "and 10% to 90% over sets. Bias: mean of the calibrated loss less the loss of the same rows "
-        "at the bias term of all rows. Written by `python benchmarks/small_validation.py`.\n\n"
+        "and 10% to 90% over sets. Bias: mean of the calibrated loss less the loss of the same "
+        "rows at the bias term of all rows. Written by `python benchmarks/small_validation.py`.\n\n"
         "| problem | rows | of the rarer class | less spread | reduction | bias |\n"
         "|---|---|---|---|---|---|\n" + "\n".join(table) + "\n"
     )
