@@ -38,6 +38,7 @@ from trueup_mlflow.write.monitor_items import (
 
 RESULT = Path(__file__).with_suffix(".md")
 NAME = "demand"
+AT_ONCE = 100  # parameters, the most that MLflow takes in one request
 
 
 def fill(versions: int, batches: int) -> None:
@@ -53,13 +54,14 @@ def fill(versions: int, batches: int) -> None:
             else experiment.experiment_id
         )
         run_id = client.create_run(identity, tags=tags).info.run_id
-        records = [_record(step) for step in range(batches)]
-        client.log_batch(
-            run_id,
-            [Metric(ESTIMATED, 1.0, r.timestamp, r.step) for r in records],
-            [Param(CLAIM_PARAM + r.digest, json.dumps(_claim(r))) for r in records],
-            [RunTag(BATCH_TAG + r.digest, json.dumps(r.to_json())) for r in records],
-        )
+        for start in range(0, batches, AT_ONCE):
+            records = [_record(step) for step in range(start, min(start + AT_ONCE, batches))]
+            client.log_batch(
+                run_id,
+                [Metric(ESTIMATED, 1.0, r.timestamp, r.step) for r in records],
+                [Param(CLAIM_PARAM + r.digest, json.dumps(_claim(r))) for r in records],
+                [RunTag(BATCH_TAG + r.digest, json.dumps(r.to_json())) for r in records],
+            )
 
 
 def _claim(record: BatchRecord) -> dict[str, object]:

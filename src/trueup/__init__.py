@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     )
     from trueup.evaluation.evaluate import evaluate as evaluate
     from trueup.evaluation.files import evaluate_files as evaluate_files
-    from trueup.fields.bins import expected_calibration_error as expected_calibration_error
     from trueup.fields.calibration import FieldCalibration as FieldCalibration
+    from trueup.fields.calibration import FieldCells as FieldCells
     from trueup.fields.count_ratio import actual_over_expected as actual_over_expected
     from trueup.fields.levels import combine_fields as combine_fields
-    from trueup.fields.mean_residuals import mean_residuals as mean_residuals
+    from trueup.fields.measure import ClassCalibration as ClassCalibration
+    from trueup.fields.measure import class_calibration as class_calibration
     from trueup.fields.measure import field_calibration as field_calibration
     from trueup.fields.measure import field_calibration_error as field_calibration_error
+    from trueup.fields.reliability import expected_calibration_error as expected_calibration_error
     from trueup.fields.residuals import FieldResiduals as FieldResiduals
-    from trueup.fields.several_classes import ClassCalibration as ClassCalibration
-    from trueup.fields.several_classes import class_calibration as class_calibration
-    from trueup.fields.worst import FieldCells as FieldCells
+    from trueup.fields.residuals import mean_residuals as mean_residuals
     from trueup.losses import Loss as Loss
     from trueup.scoring.result import Evaluation as Evaluation
     from trueup.scoring.result import require_same_rows as require_same_rows
@@ -58,15 +58,17 @@ _NAMES_OF = {
     ),
     "scoring.result": ("Evaluation", "require_same_rows"),
     "evaluation.files": ("evaluate_files",),
-    "fields.bins": ("expected_calibration_error",),
-    "fields.calibration": ("FieldCalibration",),
+    "fields.calibration": ("FieldCalibration", "FieldCells"),
     "fields.count_ratio": ("actual_over_expected",),
     "fields.levels": ("combine_fields",),
-    "fields.mean_residuals": ("mean_residuals",),
-    "fields.residuals": ("FieldResiduals",),
-    "fields.several_classes": ("ClassCalibration", "class_calibration"),
-    "fields.measure": ("field_calibration", "field_calibration_error"),
-    "fields.worst": ("FieldCells",),
+    "fields.measure": (
+        "ClassCalibration",
+        "class_calibration",
+        "field_calibration",
+        "field_calibration_error",
+    ),
+    "fields.reliability": ("expected_calibration_error",),
+    "fields.residuals": ("FieldResiduals", "mean_residuals"),
     "losses": ("Loss",),
     "splits": ("CrossFit", "HoldOut", "InSample", "Rolling", "Split"),
 }

@@ -41,3 +41,9 @@ def rows():
 def test_evaluate_enters_ten_files_at_most(rows):
     files = entered(lambda: trueup.evaluate(*rows))
     assert len(files) <= 10, sorted(files)
+
+
+def test_a_field_adds_eleven_files_at_most(rows):
+    sites = np.arange(len(rows[0])) % 5
+    files = entered(lambda: trueup.evaluate(*rows, fields={"site": sites}))
+    assert len(files) <= 21, sorted(files)

@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from trueup import FieldCalibration
 from trueup.errors import InvalidInputError
-from trueup.fields.worst import FALSE_DISCOVERY_RATE
+from trueup.fields.calibration import FALSE_DISCOVERY_RATE
 from trueup.losses import FloatArray
 
 _OVER, _UNDER, _CHANCE, _FRAME = "#d1701a", "#1b6ca8", "#8a8a8a", "#d0d0d0"

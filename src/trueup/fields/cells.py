@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup._kernels import keep_freed_memory
 from trueup.fields.levels import Levels
 from trueup.fields.sums import LevelSums, joined
 from trueup.losses import FloatArray
@@ -104,22 +105,23 @@ class Cells:
         uncertain, miss = p * (1.0 - p), (y - p) ** 2
         squared_weight = None if w is None else w**2
         count = self.count.astype(np.float64)
+        levels = np.repeat(np.arange(len(count)), self.count)
+
+        def one_by_one(values: FloatArray) -> FloatArray:
+            """Return the sums to the last bit as a pass over unsorted rows would."""
+            return np.bincount(levels, values, len(count)).astype(np.float64, copy=False)
+
         return LevelSums(
             names=self.names,
             count=self.count,
-            total=count if w is None else self._one_by_one(w),
-            label=self._one_by_one(y if w is None else w * y),
-            proba=self._one_by_one(p if w is None else w * p),
+            total=count if w is None else one_by_one(w),
+            label=one_by_one(y if w is None else w * y),
+            proba=one_by_one(p if w is None else w * p),
             square=self.weighted(p * p, w),
             weight_square=count if squared_weight is None else self.over(squared_weight),
             variance=self.weighted(uncertain, squared_weight),
             miss_square=self.weighted(miss, squared_weight),
         )
-
-    def _one_by_one(self, values: FloatArray) -> FloatArray:
-        """Return the sum over each level, to the last bit that of a pass over unsorted rows."""
-        levels = np.repeat(np.arange(len(self.count)), self.count)
-        return np.bincount(levels, values, len(self.count)).astype(np.float64, copy=False)
 
     def _rows(self, rows: NDArray[np.bool_]) -> Cells:
         weight = None if self.weight is None else _unless_ones(self.weight[rows])
@@ -146,6 +148,7 @@ def group_rows(
     weight : float array of shape (n,) or None
         Weights; weights of 1 count as none.
     """
+    keep_freed_memory()
     count = np.bincount(levels.codes, minlength=len(levels.names))
     codes = levels.codes.astype(_narrowest(len(count)), copy=False)
     order = np.argsort(codes, kind="stable")

@@ -6,8 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from trueup.fields.number_rows import NumberRows, read_number_rows, tail_of
-from trueup.fields.residuals import FieldResiduals, LevelValues, worst_first
+from trueup.fields.residuals import (
+    FieldResiduals,
+    LevelValues,
+    NumberRows,
+    read_number_rows,
+    tail_of,
+    worst_first,
+)
 from trueup.losses import FloatArray
 
 _LEAST_DISPERSION = 1.0  # rows that vary less than Poisson's promise no narrower interval

@@ -169,7 +169,7 @@ def _saddlepoints(
         levels = slice(start, start + len(part.count))
         tilted, start = _Tilted(part), levels.stop
         tilt = tilted.solve(target[levels], total[levels])
-        found.append((tilt, tilted.cumulant(tilt), tilted.moments(tilt)[1]))
+        found.append((tilt, *tilted.cumulant_and_variance(tilt)))
     tilt, cumulant, variance = np.concatenate(found, axis=1)
     return tilt, cumulant, variance
 
@@ -183,29 +183,33 @@ class _Tilted:
         self.not_proba = 1.0 - proba
         self.odds = proba / self.not_proba
 
-    def exponents(self, tilt: FloatArray) -> FloatArray:
-        """Return the logarithms of what multiplies the odds of each row."""
-        own = self.cells.of_rows(tilt)
-        return own if self.cells.weight is None else self.cells.weight * own
-
-    def multiplied(self, exponents: FloatArray) -> FloatArray:
-        """Return the odds of each row, none of which leaves float64."""
-        return self.odds * np.exp(np.minimum(exponents, _LARGEST_EXPONENT))
-
     def moments(self, tilt: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of each level's sum."""
-        odds, weight = self.multiplied(self.exponents(tilt)), self.cells.weight
-        not_proba = 1.0 / (1.0 + odds)
+        return self._moments(self._odds(tilt)[0])
+
+    def cumulant_and_variance(self, tilt: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return log(E exp(tilt times the sum)) of each level, and the variance of its sum."""
+        odds, beyond = self._odds(tilt)
+        row = np.log(self.not_proba * (1.0 + odds))
+        return self.cells.over(row + beyond), self._moments(odds)[1]
+
+    def _odds(self, tilt: FloatArray) -> tuple[FloatArray, FloatArray | float]:
+        """Return the odds of each row, and what was left out of their logarithms.
+
+        Only weights can take the odds out of float64.
+        """
+        if self.cells.weight is None:
+            return self.odds * self.cells.of_rows(np.exp(tilt)), 0.0
+        exponents = self.cells.weight * self.cells.of_rows(tilt)
+        held = np.minimum(exponents, _LARGEST_EXPONENT)
+        return self.odds * np.exp(held), exponents - held
+
+    def _moments(self, odds: FloatArray) -> tuple[FloatArray, FloatArray]:
+        weight, not_proba = self.cells.weight, 1.0 / (1.0 + odds)
         own = odds * not_proba
         if weight is not None:
             own *= weight
         return self.cells.over(own), self.cells.weighted(own * not_proba, weight)
-
-    def cumulant(self, tilt: FloatArray) -> FloatArray:
-        """Return the logarithm of the expectation of exp(tilt times the sum)."""
-        exponents = self.exponents(tilt)
-        row = np.log(self.not_proba * (1.0 + self.multiplied(exponents)))
-        return self.cells.over(row + np.maximum(exponents - _LARGEST_EXPONENT, 0.0))
 
     def solve(self, target: FloatArray, total: FloatArray) -> FloatArray:
         """Return the tilt with which each level's expected sum is the target."""

@@ -1,4 +1,4 @@
-"""Observed rate against predicted probability, bin by bin: what a reliability diagram shows."""
+"""Observed rate against predicted probability, bin by bin: the diagram, and one number for it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,146 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
-from trueup.arguments import check_fraction, check_one_of
+from trueup.arguments import check_fraction, check_one_of, whole_number
 from trueup.errors import InvalidInputError
-from trueup.fields.quantiles import weighted_quantiles
+from trueup.fields.columns import read_binary_rows, sums_by_bin, sums_over
 from trueup.losses import FloatArray
 from trueup.losses.elementary import scaled
 from trueup.read.columns import read_weight
 from trueup.read.targets import read_binary_labels, read_probabilities
+
+_LARGEST_COUNT = 2.0**53
+
+
+def weighted_quantiles(
+    values: FloatArray, shares: FloatArray, weight: FloatArray | None
+) -> FloatArray:
+    """Return the quantiles of numpy's default kind.
+
+    Parameters
+    ----------
+    values : float array of shape (n,)
+        Values, at least one of positive weight.
+    shares : float array
+        In [0, 1].
+    weight : float array of shape (n,), optional
+        Non-negative weights. Integers count repetitions; others are first divided by their mean, so
+        that their scale does not matter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values, half = np.array([1.0, 2.0, 4.0]), np.array([0.5])
+    >>> weighted_quantiles(values, half, np.array([1.0, 1.0, 4.0])).tolist()
+    [4.0]
+    >>> np.quantile([1.0, 2.0, 4.0, 4.0, 4.0, 4.0], half).tolist()
+    [4.0]
+    """
+    if weight is None:
+        return np.quantile(values, shares)
+    order = np.argsort(values, kind="stable")
+    order = order[weight[order] > 0.0]
+    values, weight = values[order], _without_scale(weight[order])
+    if weight.sum() > _LARGEST_COUNT or (weight != np.floor(weight)).any():
+        weight = weight / weight.mean()
+    ends = np.cumsum(weight)
+    place = shares * (ends[-1] - 1.0)
+    before = np.floor(place)
+    low, high = (
+        values[np.minimum(np.searchsorted(ends, at, side="right"), len(values) - 1)]
+        for at in (before, before + 1.0)
+    )
+    part, step = place - before, high - low
+    return np.asarray(np.where(part < 0.5, low + part * step, high - (1.0 - part) * step))
+
+
+def _without_scale(weight: FloatArray) -> FloatArray:
+    """Take the common power of two out of weights so large or so small that it can't be meant."""
+    near_one = scaled(weight)
+    if near_one is weight:
+        return weight
+    digits = np.ldexp(near_one, 53)
+    if (digits != np.floor(digits)).any():
+        return near_one
+    whole = digits.astype(np.int64)
+    every_bit = np.bitwise_or.reduce(whole)
+    return np.asarray(whole / (every_bit & -every_bit))
+
+
+_BLOCK = 16_384
+
+
+_MOST_BINS = 1_000_000
+
+
+def expected_calibration_error(
+    y_true: Any,
+    y_proba: Any,
+    *,
+    n_bins: int = 15,
+    strategy: Literal["uniform", "quantile"] = "uniform",
+    sample_weight: Any = None,
+) -> float:
+    """Return the probability-level calibration error (Prob-ECE), in [0, 1]; lower is better.
+
+    Parameters
+    ----------
+    y_true, y_proba : array-like of shape (n,)
+        Labels 0/1 and probabilities.
+    n_bins : int, default 15
+        Number of bins of [0, 1], each open below and closed above.
+    strategy : {"uniform", "quantile"}
+        Bins of equal width, or of equal weight: integer weights equal repeated rows.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+
+    References
+    ----------
+    "Field-aware calibration", Eq. 4.
+
+    Examples
+    --------
+    >>> from trueup import expected_calibration_error
+    >>> round(expected_calibration_error([0, 0, 1, 1], [0.2, 0.2, 0.7, 0.7], n_bins=2), 3)
+    0.25
+    """
+    whole_number("n_bins", n_bins, 1, "15 is usual.")
+    if n_bins > _MOST_BINS:
+        raise InvalidInputError(f"n_bins must be at most {_MOST_BINS}", str(n_bins), "15 is usual.")
+    check_one_of("strategy", strategy, ("uniform", "quantile"), "Choose one of the two.")
+    inner = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
+    sums = sums_by_bin(y_true, y_proba, sample_weight, inner) if strategy == "uniform" else None
+    if sums is None:
+        sums = _bin_sums(y_true, y_proba, sample_weight, inner, strategy)
+    return float(np.abs(sums[:, 1] - sums[:, 2]).sum() / sums[:, 0].sum())
+
+
+def _bin_sums(
+    y_true: Any, y_proba: Any, sample_weight: Any, inner: FloatArray, strategy: str
+) -> FloatArray:
+    rows = read_binary_rows(y_true, y_proba, sample_weight)
+    if strategy == "quantile":
+        inner = weighted_quantiles(rows.y_proba, inner, rows.weight)
+    sums = np.zeros((len(inner) + 1, 3))
+    for start in range(0, len(rows.y_true), _BLOCK):  # temporaries stay in the cache
+        block = rows.only(slice(start, start + _BLOCK))
+        bins = (_uniform_bins if strategy == "uniform" else _bins_of)(block.y_proba, inner)
+        sums += sums_over(bins, block, len(sums))[:, 1:]
+    return sums
+
+
+def _bins_of(proba: FloatArray, inner: FloatArray) -> NDArray[np.intp]:
+    """Return the number of inner edges below each probability."""
+    return np.searchsorted(inner, proba, side="left")
+
+
+def _uniform_bins(proba: FloatArray, inner: FloatArray) -> NDArray[np.intp]:
+    """Return the same for equal widths: a guess by arithmetic, corrected by the edges."""
+    n_bins = len(inner) + 1
+    guess = np.minimum((proba * n_bins).astype(np.intp), n_bins - 1)
+    edges = np.concatenate([[-np.inf], inner, [np.inf]])
+    return np.asarray(guess - (edges[guess] >= proba) + (edges[guess + 1] < proba))
 
 
 @dataclass(frozen=True)
@@ -133,7 +264,7 @@ def _bins(
 ) -> NDArray[np.intp]:
     inner = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
     edges = inner if strategy == "uniform" else weighted_quantiles(proba, inner, weight)
-    return np.searchsorted(edges, proba, side="left")
+    return _bins_of(proba, edges)
 
 
 def _sums(bins: NDArray[np.intp], values: FloatArray, n_bins: int) -> FloatArray:
@@ -143,6 +274,8 @@ def _sums(bins: NDArray[np.intp], values: FloatArray, n_bins: int) -> FloatArray
 def _wilson(
     rate: FloatArray, n: FloatArray, confidence_level: float
 ) -> tuple[FloatArray, FloatArray]:
+    from scipy.special import ndtri  # loaded where intervals are wanted
+
     z = ndtri(0.5 + confidence_level / 2.0)
     centre = (rate + z**2 / (2.0 * n)) / (1.0 + z**2 / n)
     margin = z / (1.0 + z**2 / n) * np.sqrt(rate * (1.0 - rate) / n + z**2 / (4.0 * n**2))

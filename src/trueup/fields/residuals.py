@@ -1,4 +1,4 @@
-"""The result of a field of predicted numbers: how far they are off on each level."""
+"""Predicted numbers over the levels of a field: how far they are off, and targets in the mean."""
 
 from __future__ import annotations
 
@@ -8,8 +8,88 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.fields.worst import FALSE_DISCOVERY_RATE, benjamini_hochberg
-from trueup.losses import FloatArray
+from trueup.arguments import check_fraction
+from trueup.errors import InvalidInputError
+from trueup.fields.calibration import FALSE_DISCOVERY_RATE, benjamini_hochberg
+from trueup.fields.columns import require_rows
+from trueup.fields.levels import read_levels
+from trueup.losses import LOSSES, FloatArray
+from trueup.read.columns import column, floats, read_weight, refuse_rows
+from trueup.read.targets import Notices, check_prediction, read_labels, read_prediction
+
+
+@dataclass(frozen=True)
+class NumberRows:
+    """Rows of a field: what happened, what was predicted, and weights."""
+
+    actual: FloatArray
+    expected: FloatArray
+    weight: FloatArray
+    codes: NDArray[np.intp]
+    names: tuple[str, ...]
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Return the sum over each level."""
+        return np.asarray(np.bincount(self.codes, values, len(self.names)), np.float64)
+
+    def counts(self) -> NDArray[np.intp]:
+        """Return the rows of positive weight on each level."""
+        return np.bincount(self.codes[self.weight > 0.0], minlength=len(self.names))
+
+
+def read_number_rows(
+    y_true: Any,
+    y_pred: Any,
+    field: Any,
+    *,
+    loss: str,
+    name: str,
+    n_quantiles: int,
+    sample_weight: Any = None,
+    exposure: Any = None,
+) -> NumberRows:
+    """Read rows of positive weight for a loss of numbers; an exposure multiplies the predictions.
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument has the wrong shape, type or range.
+    """
+    actual = read_labels(column(y_true, "y_true"), LOSSES[loss], None, 1)
+    expected = check_prediction(read_prediction(y_pred, None), LOSSES[loss], Notices())
+    _require_rows("y_pred", expected, len(actual))
+    if exposure is not None:
+        expected = expected * _read_exposure(exposure, len(actual))
+    levels = read_levels(field, name, n_quantiles)
+    require_rows(len(actual), name, len(levels.codes))
+    weight = read_weight(sample_weight, len(actual))
+    weight = np.ones(len(actual)) if weight is None else weight
+    kept = weight > 0.0
+    present, codes = np.unique(levels.codes[kept], return_inverse=True)
+    names = tuple(levels.names[code] for code in present)
+    return NumberRows(actual[kept], expected[kept], weight[kept], codes, names)
+
+
+def _read_exposure(exposure: Any, n: int) -> FloatArray:
+    values = floats(column(exposure, "exposure"), "exposure")
+    _require_rows("exposure", values, n)
+    refuse_rows(values <= 0.0, values, "exposure must be positive", "Leave out such rows.")
+    return values
+
+
+def _require_rows(name: str, values: FloatArray, n: int) -> None:
+    if len(values) != n:
+        raise InvalidInputError(
+            f"{name} must have as many rows as y_true ({n})",
+            f"{len(values)}",
+            "Pass the value of each row.",
+        )
+
+
+def tail_of(confidence_level: float) -> float:
+    """Return what an interval leaves out."""
+    check_fraction("confidence_level", confidence_level, "0.95 is usual.")
+    return 1.0 - confidence_level
 
 
 @dataclass(frozen=True)
@@ -110,3 +190,86 @@ def worst_first(
         q_value=benjamini_hochberg(levels.p_value)[order],
         **{part.name: getattr(levels, part.name)[order] for part in fields(levels)},
     )
+
+
+def mean_residuals(
+    y_true: Any,
+    y_pred: Any,
+    field: Any,
+    *,
+    sample_weight: Any = None,
+    confidence_level: float = 0.95,
+    n_quantiles: int = 20,
+    name: str = "field",
+) -> FieldResiduals:
+    """Return the mean of target minus prediction on each level of a field.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n,)
+        Targets and predictions.
+    field, sample_weight, confidence_level, n_quantiles, name
+        As for :func:`trueup.fields.count_ratio.actual_over_expected`.
+
+    Notes
+    -----
+    Student's t interval with the spread of the level's own residuals; a level of a single row takes
+    the spread of all. With weights the rows of a level count as Kish's effective number.
+
+    Examples
+    --------
+    >>> from trueup.fields.residuals import mean_residuals
+    >>> found = mean_residuals([1.0, 3.0, 5.0, 5.1], [1.0, 1.0, 5.0, 5.0], ["a", "a", "b", "b"])
+    >>> dict(zip(found.level.tolist(), found.value.round(2).tolist()))
+    {'a': 1.0, 'b': 0.05}
+    """
+    from scipy.special import stdtr, stdtrit  # loaded where fields are measured
+
+    rows = read_number_rows(
+        y_true,
+        y_pred,
+        field,
+        loss="mean_squared_error",
+        name=name,
+        n_quantiles=n_quantiles,
+        sample_weight=sample_weight,
+    )
+    weight, residual = rows.weight, rows.actual - rows.expected
+    total = rows.sums(weight)
+    value = rows.sums(weight * residual) / total
+    effective = total**2 / rows.sums(weight**2)
+    freedom, error = _standard_error(rows, residual - value[rows.codes], total, effective)
+    half = -stdtrit(freedom, 0.5 * tail_of(confidence_level)) * error
+    share = total / total.sum()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.abs(value) / error
+    statistic = np.where(error > 0.0, ratio, np.where(value == 0.0, 0.0, np.inf))
+    return worst_first(
+        rows.names,
+        LevelValues(
+            n=rows.counts(),
+            actual=rows.sums(weight * rows.actual) / total,
+            expected=rows.sums(weight * rows.expected) / total,
+            value=value,
+            low=value - half,
+            high=value + half,
+            p_value=2.0 * stdtr(freedom, -statistic),
+        ),
+        error=float(share @ np.abs(value)),
+        floor=float(share @ (error * np.sqrt(2.0 / np.pi))),
+        dispersion=1.0,
+        confidence_level=confidence_level,
+    )
+
+
+def _standard_error(
+    rows: NumberRows, deviation: FloatArray, total: FloatArray, effective: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return degrees of freedom and standard error of the mean residual of each level."""
+    variance = rows.sums(rows.weight * deviation**2) / total
+    pooled_freedom = max(float((effective - 1.0).sum()), 1.0)
+    pooled = float((effective * variance).sum()) / pooled_freedom
+    alone = effective < 1.5
+    freedom = np.where(alone, pooled_freedom, effective - 1.0)
+    own = np.where(alone, pooled, variance * effective / np.maximum(effective - 1.0, 0.5))
+    return freedom, np.sqrt(own / effective)

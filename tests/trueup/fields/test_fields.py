@@ -19,10 +19,10 @@ from trueup import (
     field_calibration_error,
 )
 from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup.fields.calibration import shrunk_offsets
 from trueup.fields.distribution import mean_absolute_deviation, two_sided_p_values
 from trueup.fields.levels import read_levels
 from trueup.fields.sums import squared_error
-from trueup.fields.worst import shrunk_offsets
 
 RNG = np.random.default_rng(0)
 N = 3000
