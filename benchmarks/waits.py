@@ -14,15 +14,14 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from waits_works import WORKS, measure
+
 HERE = Path(__file__).resolve()
+RESULTS = HERE.with_name("RESULTS.md")
 SECTION = "## What users wait for"
-RUNS, ENOUGH_SECONDS = 5, 3.0
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS")
 
 
@@ -55,154 +54,14 @@ WAITS = [
     Wait("`trueup evaluate small.csv`", "400", "command", "pandas and scikit-learn", "script"),
     Wait("first call on 1,100,000 rows, nothing cached", "500", "first", "scikit-learn", "sklearn"),
     Wait("`evaluate`, 1,000 rows", ".12", "small", "scikit-learn `log_loss`", "sklearn_small"),
+    Wait(
+        "HoldOut, 10,000,000 rows", "20", "hold_numba", "scikit-learn `log_loss`", "sklearn_large"
+    ),
+    Wait("CrossFit(5), the same rows", "22", "cross_numba", "the same", "sklearn_large"),
+    Wait("the same without compiled kernels", "80", "cross_numpy", "the same", "sklearn_large"),
+    Wait("a parquet file of 30,000,000 rows", "180", "parquet", "reading alone", "parquet_read"),
 ]
 TOO_SLOW_BEFORE = {"cost_1000"}  # half a minute: its row of 100 resamples tells
-
-
-def rows(n: int, n_levels: int = 1_000) -> dict[str, object]:
-    import numpy as np
-
-    rng = np.random.default_rng(0)
-    logit = rng.normal(-1.6, 1.2, n)
-    proba = 1.0 / (1.0 + np.exp(-logit))
-    label = (rng.random(n) < proba).astype(np.float64)
-    level, weight = rng.integers(0, n_levels, n), rng.uniform(0.2, 3.0, n)
-    return {"y": label, "p": proba, "level": level, "w": weight}
-
-
-def of_fields(work: str) -> Callable[[], object]:
-    from trueup import evaluate, field_calibration
-
-    r = rows(500_000)
-    return {
-        "field": lambda: evaluate(r["y"], r["p"], fields={"site": r["level"]}),
-        "levels": lambda: field_calibration(r["y"], r["p"], r["level"]),
-        "weighted_levels": lambda: field_calibration(
-            r["y"], r["p"], r["level"], sample_weight=r["w"]
-        ),
-    }[work]
-
-
-def group_by() -> Callable[[], object]:
-    import pandas as pd
-
-    r = rows(500_000)
-    frame = pd.DataFrame({"d": r["y"] - r["p"], "level": r["level"]})
-    return lambda: frame.groupby("level").agg(d=("d", "sum"), n=("d", "size"))
-
-
-def with_store(log: Callable[[object], object]) -> Callable[[], object]:
-    import mlflow
-
-    folder = tempfile.mkdtemp()
-    mlflow.set_tracking_uri(f"sqlite:///{folder}/waits.db")
-    mlflow.set_experiment(experiment_id=mlflow.create_experiment("w", f"file://{folder}/w"))
-    mlflow.start_run()
-    return lambda: log(mlflow)
-
-
-def logged() -> Callable[[], object]:
-    from trueup_mlflow import log_evaluation
-
-    r = rows(20_000)
-    fields = {"a": r["level"] % 30, "b": r["level"] % 200, "c": r["level"]}
-    return with_store(lambda _: log_evaluation(r["y"], r["p"], sample_weight=r["w"], fields=fields))
-
-
-def cost(n_resamples: int) -> Callable[[], object]:
-    from trueup import bias_cost_interval
-
-    r = rows(277_000)
-    return lambda: bias_cost_interval(r["y"], r["p"], n_resamples=n_resamples)
-
-
-def means() -> Callable[[], object]:
-    import numpy as np
-
-    r, rng = rows(277_000), np.random.default_rng(0)
-    gap, n = r["y"] - r["p"], 277_000
-    return lambda: [gap[rng.integers(0, n, n)].mean() for _ in range(100)]
-
-
-def sklearn_loss(n: int) -> Callable[[], object]:
-    from sklearn.metrics import log_loss
-
-    r = rows(n)
-    return lambda: log_loss(r["y"], r["p"])
-
-
-def small(n: int) -> Callable[[], object]:
-    from trueup import evaluate
-
-    r = rows(n)
-    return lambda: evaluate(r["y"], r["p"])
-
-
-def command() -> Callable[[], object]:
-    from trueup_cli import main as trueup
-
-    sys.argv = ["trueup", "evaluate", os.environ["SMALL_CSV"], "--target", "click", "--proba", "p"]
-
-    def run() -> None:
-        with suppress(SystemExit):
-            trueup()
-
-    return run
-
-
-def script() -> Callable[[], object]:
-    import pandas as pd
-    from sklearn.metrics import log_loss
-
-    def run() -> None:
-        frame = pd.read_csv(os.environ["SMALL_CSV"])
-        print(log_loss(frame.click, frame.p))
-
-    return run
-
-
-WORKS: dict[str, Callable[[], Callable[[], object]]] = {
-    **{name: lambda name=name: of_fields(name) for name in ("field", "levels", "weighted_levels")},
-    "group_by": group_by,
-    "logged": logged,
-    "mlflow": lambda: with_store(lambda m: m.log_metrics({f"m{i}": 0.5 for i in range(13)})),
-    "cost_100": lambda: cost(100),
-    "cost_1000": lambda: cost(1_000),
-    "means": means,
-    "command": command,
-    "script": script,
-    "first": lambda: small(1_100_000),
-    "sklearn": lambda: sklearn_loss(1_100_000),
-    "small": lambda: small(1_000),
-    "sklearn_small": lambda: sklearn_loss(1_000),
-}
-WHOLE = {"command", "script"}  # the imports count
-ONCE = {"first", "sklearn"}
-OFTEN = {"small", "sklearn_small"}
-
-
-def measure(work: str) -> float:
-    """Return the milliseconds of a work in this process."""
-    if work in WHOLE:
-        WORKS[work]()()
-        return time.process_time() * 1e3
-    run = WORKS[work]()
-    if work in ONCE:
-        return milliseconds(run, 1)
-    repetitions = 200 if work in OFTEN else 1
-    found, start = [milliseconds(run, 1)], time.process_time()
-    for _ in range(RUNS):
-        found.append(milliseconds(run, repetitions))
-        if time.process_time() - start > ENOUGH_SECONDS:
-            break
-    return min(found[1:])
-
-
-def milliseconds(run: Callable[[], object], repetitions: int) -> float:
-    start = time.process_time()
-    for _ in range(repetitions):
-        run()
-    return (time.process_time() - start) / repetitions * 1e3
 
 
 def in_process(work: str, checkout: Path, environment: dict[str, str]) -> float:
@@ -240,13 +99,26 @@ def table(before: Path | None, only: list[str], kept: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "small.csv"
         file.write_text("click,p\n" + "0,0.2\n1,0.6\n0,0.3\n" * 200)
-        environment = {"SMALL_CSV": str(file), **dict.fromkeys(ONE_THREAD, "1")}
+        large_file = Path(folder) / "rows.parquet"
+        if not only or "parquet" in only:
+            from speed import write_parquet
+
+            write_parquet(large_file, 30_000_000)
+        environment = {"SMALL_CSV": str(file), "PARQUET": str(large_file)}
+        environment |= dict.fromkeys(ONE_THREAD, "1")
         for wait in WAITS:
             old = [line for line in kept.splitlines() if line.startswith(f"| {wait.title} |")]
             is_asked = not only or wait.work in only
             lines += [row(wait, before, environment)] if is_asked else old
             print(lines[-1], flush=True)
     return "\n".join(lines)
+
+
+def put_section(title: str, text: str) -> None:
+    """Write a section of RESULTS.md in the place of the one with its title, or at the end."""
+    others, _, old = RESULTS.read_text().partition(title)
+    _, heading, following = old.partition("\n## ")
+    RESULTS.write_text(f"{others.rstrip()}\n\n{title}\n\n{text}{heading}{following}")
 
 
 def main() -> None:
@@ -258,10 +130,9 @@ def main() -> None:
     if options.work:
         print(measure(options.work))
         return
-    results = HERE.parent / "RESULTS.md"
-    others, _, kept = results.read_text().partition(SECTION)
+    kept = RESULTS.read_text().partition(SECTION)[2]
     text = (
-        f"{SECTION}\n\n`python benchmarks/waits.py --before FOLDER`\n\n"
+        "`python benchmarks/waits.py --before FOLDER`\n\n"
         "Processor time, one thread: the smallest of up to five runs in one process, after one\n"
         "that is not counted; the command and the first call have no run before them. The peer\n"
         "is less than the same work: sums over levels without floor, tests, intervals; a mean\n"
@@ -269,7 +140,7 @@ def main() -> None:
         f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.0f} at the start.\n\n"
         f"{table(options.before, options.only, kept)}\n"
     )
-    results.write_text(f"{others.rstrip()}\n\n{text}")
+    put_section(SECTION, text)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from waits import put_section
+
 HERE = Path(__file__).resolve()
 SECTION = "## Waits at a store"
 RUNS, VERSIONS, FEW, MANY, SEEDS = 2, 100, 50, 500, 5
@@ -121,16 +123,12 @@ def main() -> None:
         print(json.dumps(measure(options.measure)))
         return
     before = in_checkout(options.before) if options.before else {}
-    text = (
-        f"{SECTION}\n\n`python benchmarks/waits_stores.py --before FOLDER`\n\n"
+    put_section(
+        SECTION,
+        "`python benchmarks/waits_stores.py --before FOLDER`\n\n"
         "Processor time of a command with all that it starts, the smaller of two runs, SQLite.\n\n"
-        f"{table(in_checkout(HERE.parents[1]), before)}\n"
+        f"{table(in_checkout(HERE.parents[1]), before)}\n",
     )
-    results = HERE.parent / "RESULTS.md"
-    print(text)
-    others, _, rest = results.read_text().partition(SECTION)
-    following = rest.partition("\n## ")[2]
-    results.write_text(f"{others.rstrip()}\n\n{text}" + (f"\n## {following}" if following else ""))
 
 
 if __name__ == "__main__":

@@ -114,6 +114,8 @@ def _installation() -> Iterator[_Finding]:
 
 
 def _switch() -> Iterator[_Finding]:
+    import mlflow  # noqa: F401 - which loads our context: first, or it finds half a module
+
     from trueup_mlflow.context import AUTOLOG_VARIABLE, OFF, ON
 
     value = os.environ.get(AUTOLOG_VARIABLE, "")

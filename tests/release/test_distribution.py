@@ -10,10 +10,12 @@ import os
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+from tests.release.extra import USES
 
 import trueup
 
@@ -112,3 +114,19 @@ def _run(python: Path, code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [python, "-c", code], capture_output=True, text=True, check=False, env=environment
     )
+
+
+def test_every_extra_is_tried_alone_in_ci():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    assert set(USES) == set(extras) - {"all", "dev"}
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    assert f"extra: [{', '.join(USES)}]" in workflow
+
+
+def test_what_is_tried_of_each_extra_works(tmp_path):
+    script = str(ROOT / "tests" / "release" / "extra.py")
+    command = [sys.executable, "-W", "ignore", script, *USES]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.stdout.endswith("trueup[ui] works\n"), run.stderr

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from click.testing import CliRunner
 from mlflow import MlflowClient
@@ -79,3 +82,10 @@ def test_abandoned_parent_of_seeds_is_ended(uri):
     parent = client.create_run(experiment, tags=tags).info.run_id
     assert f"ended run {parent}" in run(uri).output
     assert client.get_run(parent).info.status == "KILLED"
+
+
+def test_the_context_that_mlflow_loads_is_whole(tmp_path):
+    uri = f"sqlite:///{tmp_path / 'store.db'}"
+    code = f"from trueup_cli.app import app; app(['doctor', '--tracking-uri', {uri!r}])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "Failure attempting to register" not in run.stderr

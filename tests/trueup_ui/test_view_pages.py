@@ -95,6 +95,13 @@ def test_a_study_without_a_result_has_a_page():
     assert (page.lines, page.panels) == ((), ())
 
 
+def test_parameters_that_are_not_drawn_are_counted():
+    params = [{f"p{k}": value for k in range(15)} for value in (1.0, 2.0)]
+    found = tuple(Configuration(n, one, 0.5, None, 1, None) for n, one in enumerate(params))
+    page = study_page(Study("s", "loss", found, None, None, None, 0, 0, None))
+    assert (len(page.panels), page.n_panels_hidden) == (12, 3)
+
+
 def test_a_long_strip_keeps_its_ends():
     values = np.random.default_rng(0).normal(size=1_000).tolist()
     axis = Axis.over(values)

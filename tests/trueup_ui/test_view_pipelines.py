@@ -84,6 +84,15 @@ def test_what_is_odd_is_said(values, tags, words):
     assert any(words in text for text in found.warnings)
 
 
+def test_a_calibrated_metric_that_varies_more_is_said():
+    vanilla = [0.5 + 0.001 * (k % 3) for k in range(12)]
+    calibrated = [0.5 + 0.01 * (k % 4) for k in range(12)]
+    noisy = summarise(group(seeds("a", vanilla, calibrated)).pipelines[0], "loss")
+    assert any(text.startswith("few rows") for text in noisy.warnings)
+    calm = summarise(group(seeds("a", calibrated, vanilla)).pipelines[0], "loss")
+    assert not any(text.startswith("few rows") for text in calm.warnings)
+
+
 def test_seeds_on_different_rows_are_named():
     runs = seeds("a", [1.0, 2.0, 3.0])
     for one, rows in zip(runs[1:], "xxy", strict=True):

@@ -119,8 +119,8 @@ def confirm(
         Exceptions of ``train`` that leave a seed out, as a result that isn't finite twice does,
         with a warning: what fails may not be chance.
     executor : optional
-        A client with ``submit``, such as ``distributed.Client``: the seeds are trained on its
-        workers, all at once.
+        A client with ``submit``, such as ``distributed.Client``, or a SparkSession: the seeds are
+        trained on its workers, all at once.
 
     Returns
     -------

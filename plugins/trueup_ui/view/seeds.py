@@ -95,15 +95,16 @@ def summarise(pipeline: Pipeline, key: str) -> PipelineSeeds:
     cost = finished_values(runs, bias_cost_key(key))
     both = [run_id for run_id in vanilla if run_id in calibrated]
     states = Counter(run.status for run in runs)
+    reduction = _reduction([vanilla[one] for one in both], [calibrated[one] for one in both])
     return PipelineSeeds(
         pipeline,
         Spread.of([*vanilla.values()]),
         Spread.of([*calibrated.values()]),
         float(np.mean([*cost.values()])) if cost else None,
-        _reduction([vanilla[one] for one in both], [calibrated[one] for one in both]),
+        reduction,
         states["RUNNING"] + states["SCHEDULED"],
         states["FAILED"] + states["KILLED"],
-        tuple(_warnings(pipeline, key, vanilla)),
+        (*_warnings(pipeline, key, vanilla), *_noisier(reduction)),
     )
 
 
@@ -145,6 +146,15 @@ def _warnings(pipeline: Pipeline, key: str, values: Mapping[str, float]) -> list
     if 0 < len(runs) < FEW_SEEDS:
         found.append(f"few seeds: {len(runs)}, and no decision is possible before {FEW_SEEDS}")
     return [*found, *_skipped(pipeline.runs, key)]
+
+
+def _noisier(reduction: Reduction | None) -> list[str]:
+    if reduction is None or reduction.high >= 0.0:
+        return []
+    return [
+        "few rows: calibrated varies more than vanilla, beyond chance; its bias is fitted on few, "
+        "or moves with the seed. Read vanilla"
+    ]
 
 
 def _skipped(runs: Sequence[StoredRun], key: str) -> list[str]:

@@ -60,6 +60,7 @@ class StudyPage:
     n_hidden: int
     ticks: tuple[Tick, ...]
     panels: tuple[Panel, ...]
+    n_panels_hidden: int
     heights: tuple[Tick, ...]
     n_eliminated: int
     confirmed: str
@@ -72,13 +73,14 @@ def study_page(study: Study) -> StudyPage:
     axis = _value_axis(ordered)
     decimals = max((decimals_of(one.standard_error) or 0 for one in ordered), default=0) or None
     most = max((one.n_seeds for one in ordered), default=1)
-    sought = study.confirmed
+    sought, panels = study.confirmed, _panels(ordered, study, axis)
     return StudyPage(
         study,
         tuple(_line(one, study, axis, decimals, most) for one in ordered[:MOST_ROWS]),
         max(0, len(ordered) - MOST_ROWS),
         axis.ticks(4) if ordered else (),
-        tuple(_panels(ordered, study, axis)),
+        tuple(panels[:MOST_PARAMETERS]),
+        max(0, len(panels) - MOST_PARAMETERS),
         tuple(Tick(round(100.0 - tick.x, 2), tick.label) for tick in axis.ticks(4)),
         sum(one.eliminated_by is not None for one in ordered),
         "" if sought is None else _interval(sought.mean, sought.low, sought.high, decimals),
@@ -128,7 +130,7 @@ def _interval(mean: float, low: float, high: float, decimals: int | None) -> str
 def _panels(ordered: Sequence[Configuration], study: Study, axis: Axis) -> list[Panel]:
     names = dict.fromkeys(name for one in ordered for name in one.params)
     varying = [name for name in names if len({str(one.params.get(name)) for one in ordered}) > 1]
-    return [_panel(name, ordered, study, axis) for name in varying[:MOST_PARAMETERS]]
+    return [_panel(name, ordered, study, axis) for name in varying]
 
 
 def _panel(name: str, ordered: Sequence[Configuration], study: Study, values: Axis) -> Panel:

@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route
 from trueup_mlflow.write.items import calibrated_key
 from trueup_ui.read.levels import level_tables, read_levels
 from trueup_ui.read.run_cache import Snapshot
-from trueup_ui.read.store import Store, StoredExperiment, read_histories
+from trueup_ui.read.store import MOST_RUNS, Store, StoredExperiment, read_histories
 from trueup_ui.view.charts import curves
 from trueup_ui.view.compare import Asked, ComparePage, as_markdown, compare_page
 from trueup_ui.view.experiment import ORDERS, Choice, experiment_page, find_pipeline, pipeline_page
@@ -154,7 +154,8 @@ def _pipeline_routes(pages: Pages) -> list[BaseRoute]:
         store = pages.store_of(request)
         experiment, pipeline, snapshot = _asked_for(store, request)
         page = pipeline_page(pipeline, _choice(request))
-        content = {"page": page, "live": pages.live(request, experiment, snapshot)}
+        live = pages.live(request, experiment, snapshot)
+        content = {"page": page, "live": live, "most_curves": MOST_RUNS}
         return pages.html(request, "pipeline.html", "experiment", content, experiment)
 
     def steps(request: Request) -> Response:
@@ -214,6 +215,7 @@ def _fields_routes(pages: Pages) -> list[BaseRoute]:
             "page": fields_page(levels, run.metrics, _levels_of(request)),
             "run": run,
             "runs": runs[:MOST_LISTED],
+            "n_hidden": max(0, len(runs) - MOST_LISTED),
             "table": table,
             "tables": tables,
             "orders": LEVEL_ORDERS,

@@ -63,7 +63,8 @@ def render_report(client: MlflowClient, experiment_name: str, choice: Choice) ->
     store = Store(client)
     experiment = store.experiment(str(found.experiment_id))
     runs = store.runs(experiment.experiment_id).runs
-    studies = [logged_study(run, runs) for run in logged_studies(runs)[:MOST_STUDIES]]
+    parents = logged_studies(runs)
+    studies = [logged_study(run, runs) for run in parents[:MOST_STUDIES]]
     content = {
         "static": Inlined.read(),
         "experiment": experiment,
@@ -71,6 +72,7 @@ def render_report(client: MlflowClient, experiment_name: str, choice: Choice) ->
         "pipelines": experiment_page(runs, choice),
         "comparison": compare_page(runs, Asked(by=choice.by, higher=choice.higher)),
         "studies": [study_page(study) for study in studies],
+        "n_studies_hidden": len(parents) - len(studies),
     }
     return Templates().render("report.html", Links("", client.tracking_uri), content)
 

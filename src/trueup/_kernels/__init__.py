@@ -26,7 +26,6 @@ UInt64Array = NDArray[np.uint64]
 IntArray = NDArray[np.intp]
 
 _WORTH_COMPILING = 1_000_000
-_LARGEST_TEMPORARY = 16 << 20
 _ROWS_THAT_PAY = 150_000_000  # compilation takes five seconds, and saves 30 ns a row
 
 
@@ -109,24 +108,12 @@ def engine(n_rows: int, n_new: int | None = None) -> Engine:
     n_new : int, optional
         Those of this step of it; all by default.
     """
-    keep_freed_memory()
     choice = os.environ.get("TRUEUP_ENGINE")
     if n_rows < _WORTH_COMPILING or choice == "numpy":
         return _engine("numpy_engine")
     if choice == "numba" or _is_compiled() or _pays(n_rows if n_new is None else n_new):
         return _compiled_engine()
     return _engine("numpy_engine")
-
-
-@cache
-def keep_freed_memory() -> None:
-    """Have the process keep the memory that temporaries free, up to 32 MB, for the next ones.
-
-    glibc hands what is freed back to the system at once where it is larger than a threshold, and
-    pages that are fetched anew cost more than a sort of what they hold. Freeing one larger array,
-    none of which is ever touched, raises the threshold; other allocators do as they like.
-    """
-    np.empty(_LARGEST_TEMPORARY, dtype=np.uint8)
 
 
 @dataclass

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup._kernels import keep_freed_memory
 from trueup.fields.levels import Levels
 from trueup.fields.sums import LevelSums, joined
 from trueup.losses import FloatArray
@@ -50,7 +48,8 @@ class Cells:
     @cached_property
     def sums(self) -> LevelSums:
         """Sums over each level."""
-        return joined([part._own_sums() for part in self.parts()])
+        parts = self.parts()
+        return self._own_sums() if parts[0] is self else joined([part.sums for part in parts])
 
     def over(self, values: FloatArray) -> FloatArray:
         """Return the sum over each level, along the last axis."""
@@ -64,17 +63,19 @@ class Cells:
         """Return the value of the level of each row."""
         return np.asarray(np.repeat(values, self.count), dtype=np.float64)
 
-    def parts(self) -> Iterator[Cells]:
-        """Yield the levels in parts of so many rows that temporaries stay in a core's cache."""
-        if len(self.y_true) <= _PART_ROWS:
-            yield self
-            return
-        ends, start = np.cumsum(self.count), 0
+    def parts(self) -> tuple[Cells, ...]:
+        """Return the levels in parts of so few rows that temporaries stay in a core's cache."""
+        is_one = len(self.y_true) <= _PART_ROWS or len(self.count) == 1
+        return (self,) if is_one else self._several_parts
+
+    @cached_property
+    def _several_parts(self) -> tuple[Cells, ...]:  # kept, as are the sums of each
+        ends, start, found = np.cumsum(self.count), 0, []
         while start < len(ends):
             limit = self.first[start] + _PART_ROWS
             stop = max(start + 1, int(np.searchsorted(ends, limit, side="right")))
             rows = slice(self.first[start], ends[stop - 1])
-            yield Cells(
+            part = Cells(
                 self.names[start:stop],
                 self.count[start:stop],
                 self.y_true[rows],
@@ -82,7 +83,9 @@ class Cells:
                 None if self.weight is None else self.weight[rows],
                 self.order[rows],
             )
+            found.append(part)
             start = stop
+        return tuple(found)
 
     def keep(self, levels: NDArray[np.bool_]) -> Cells:
         """Return the rows of some levels."""
@@ -148,7 +151,6 @@ def group_rows(
     weight : float array of shape (n,) or None
         Weights; weights of 1 count as none.
     """
-    keep_freed_memory()
     count = np.bincount(levels.codes, minlength=len(levels.names))
     codes = levels.codes.astype(_narrowest(len(count)), copy=False)
     order = np.argsort(codes, kind="stable")

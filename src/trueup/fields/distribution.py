@@ -151,27 +151,15 @@ def _saddlepoint_tails(cells: Cells, sums: LevelSums) -> FloatArray:
     width = _smallest_weight(cells)
     outwards = np.where(sums.label > sums.proba, 1.0, -1.0)
     target = sums.label - 0.5 * width * outwards
-    tilt, cumulant, variance = _saddlepoints(cells, sums.total, target)
+    tilted = _Tilted(cells)
+    tilt = tilted.solve(target, sums.total)
+    cumulant, variance = tilted.cumulant_and_variance(tilt)
     root = outwards * np.sign(tilt) * np.sqrt(2.0 * np.maximum(tilt * target - cumulant, 0.0))
     slope = outwards * 2.0 / width * np.sinh(0.5 * width * tilt) * np.sqrt(variance)
     middle = (np.abs(root) < 0.05) | (slope == 0.0)
     root, slope = np.where(middle, 1.0, root), np.where(middle, 1.0, slope)
     density = np.exp(-0.5 * root**2) / _ROOT_OF_TWO_PI
     return np.where(middle, 0.5, ndtr(-root) - density * (1.0 / root - 1.0 / slope))
-
-
-def _saddlepoints(
-    cells: Cells, total: FloatArray, target: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the tilt that makes each level's mean the target, its cumulant and its variance."""
-    found, start = [], 0
-    for part in cells.parts():
-        levels = slice(start, start + len(part.count))
-        tilted, start = _Tilted(part), levels.stop
-        tilt = tilted.solve(target[levels], total[levels])
-        found.append((tilt, *tilted.cumulant_and_variance(tilt)))
-    tilt, cumulant, variance = np.concatenate(found, axis=1)
-    return tilt, cumulant, variance
 
 
 class _Tilted:
