@@ -1,8 +1,8 @@
 """Equal budgets of trainings: plain TPE with one or five seeds against ``SeedObjective(budget=)``.
 
 ``python benchmarks/tune_budget.py TASK`` replays the table of a task that ``tune_tables.py`` made;
-``python benchmarks/tune_budget.py --report`` writes ``tune_budget.md`` from all that was replayed.
-A repeat draws which eight seeds the rules may use; the others, on the test rows, give the regret:
+``python benchmarks/tune_budget.py --report`` prints the tables of all that was replayed.
+A repeat draws which seven seeds the rules may use; the others, on the test rows, give the regret:
 the vanilla test loss of the chosen configuration minus that of the best one of the whole grid.
 """
 
@@ -14,6 +14,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from trueup.errors import TrueupWarning
 from trueup_optuna import SeedList, SeedObjective, finals, select_best
 
 FloatArray = NDArray[np.float64]
+Done = tuple[str, str, int, int]
+"""Task, arm, trainings, repeat."""
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "build" / "tune_budget.csv"
 BUDGETS = (60, 120, 240)
@@ -70,20 +73,18 @@ def read_repeat(task: str, metric: str, number: int) -> Repeat:
     return Repeat(TASKS[task].grid, seen, fresh - fresh[test.mean(0).argmin()], number)
 
 
-def plain(repeat: Repeat, seeds: int) -> dict[int, float]:
-    """Return the regret of TPE at each budget: a new seed a trial, or always the same five."""
+def plain(repeat: Repeat, seeds: int, budget: int) -> float:
+    """Return the regret of TPE: a new seed a trial, or always the same five."""
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=repeat.number))
     rng = np.random.default_rng([repeat.number, 1])
-    regret, chosen = {}, []
-    for spent in range(seeds, max(BUDGETS) + 1, seeds):
+    chosen = []
+    for _ in range(budget // seeds):
         trial = study.ask()
         index = repeat.suggest(trial)
         under = [rng.integers(SEARCH_SEEDS)] if seeds == 1 else list(range(seeds))
         study.tell(trial, float(repeat.values[under, index].mean()))
         chosen.append(index)
-        if spent in BUDGETS:
-            regret[spent] = float(repeat.truth[chosen[study.best_trial.number]])
-    return regret
+    return float(repeat.truth[chosen[study.best_trial.number]])
 
 
 def budgeted(repeat: Repeat, budget: int) -> float:
@@ -101,29 +102,29 @@ def budgeted(repeat: Repeat, budget: int) -> float:
     return float(repeat.truth[repeat.suggest(select_best(study).trial)])
 
 
-def replay(task: str, number: int) -> Iterator[tuple[str, int, float]]:
-    """Yield arm, budget and regret."""
-    repeat = read_repeat(task, "vanilla", number)
+def replay(task: str, number: int, budget: int, done: set[Done]) -> Iterator[tuple[str, float]]:
+    """Yield arm and regret of what is missing."""
     for arm, seeds in zip(BASELINES, (1, 5), strict=True):
-        for budget, regret in plain(repeat, seeds).items():
-            yield arm, budget, regret
+        if (task, arm, budget, number) not in done:
+            yield arm, plain(read_repeat(task, "vanilla", number), seeds, budget)
     for metric in METRICS:
-        repeat = read_repeat(task, metric, number)
-        for budget in BUDGETS:
-            yield f"budget, {metric}", budget, budgeted(repeat, budget)
+        arm = f"budget, {metric}"
+        if (task, arm, budget, number) not in done:
+            yield arm, budgeted(read_repeat(task, metric, number), budget)
 
 
-def replay_task(task: str, repeats: int) -> None:
+def replay_task(task: str, repeats: int, budgets: list[int]) -> None:
     """Replay what is missing, and keep each regret."""
-    done = {(row["task"], row["repeat"]) for row in read_results()}
+    done = {
+        (row["task"], row["arm"], int(row["budget"]), int(row["repeat"])) for row in read_results()
+    }
     RESULTS.parent.mkdir(exist_ok=True)
     with RESULTS.open("a", newline="") as file:
         writer = csv.writer(file)
-        for number in tqdm(range(repeats), desc=task, disable=None):
-            if (task, str(number)) not in done:
-                rows = [(task, *row, number) for row in replay(task, number)]
-                writer.writerows(rows)
-                file.flush()
+        for budget, number in tqdm(list(product(budgets, range(repeats))), task, disable=None):
+            for arm, regret in replay(task, number, budget, done):
+                writer.writerow((task, arm, budget, regret, number))
+            file.flush()
 
 
 def read_results() -> list[dict[str, str]]:
@@ -178,12 +179,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("task", choices=TASKS, nargs="?")
     parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--trainings", type=int, nargs="+", default=list(BUDGETS))
     parser.add_argument("--report", action="store_true", help="Print the tables.")
     arguments = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", TrueupWarning)
     if arguments.task:
-        replay_task(arguments.task, arguments.repeats)
+        replay_task(arguments.task, arguments.repeats, arguments.trainings)
     if arguments.report:
         print(report())
 

@@ -11,13 +11,19 @@ import optuna
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, check_random_state, column_or_1d
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    check_random_state,
+    column_or_1d,
+)
 
 from trueup.errors import InvalidInputError
 from trueup.losses import Loss
 from trueup.resampling.generalization import generalization_error, read_data
 from trueup.resampling.measures import read_measure
 from trueup.resampling.strategies import Pairs, read_splits
+from trueup_optuna.inner_score import InnerScore, fit_weight, is_scorer
 from trueup_optuna.tuning_samplers import SearchSpace, check_space, make_sampler, suggest
 
 _PARAMS = "params"
@@ -46,8 +52,9 @@ class SelfTuningLearner(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         "random", "grid", "tpe", "gp", "cmaes", "nsga2", "hyperband", or a sampler of your own,
         of which each ``fit`` uses a copy.
     loss : str, Loss or callable, optional
-        What is tuned, as in :func:`trueup.resampling.generalization_error`; by default "log_loss"
-        for classifiers and "mean_squared_error" for regressors.
+        What is tuned, as in :func:`trueup.resampling.generalization_error`, or a scorer of
+        scikit-learn or its name; by default "log_loss" for classifiers and "mean_squared_error" for
+        regressors, its mean over the outputs where there are several.
     resampling : splitter or int, default 5
         The inner resampling; the same splits for each configuration.
     n_trials : int, default 30
@@ -120,15 +127,17 @@ class SelfTuningLearner(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Tune on resamplings of these rows, then train the selected inducer on all of them.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
             Features.
-        y : array-like of shape (n,)
+        y : array-like of shape (n,) or (n, outputs)
             Labels or targets.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows, in each training and in each score.
         groups : array-like of shape (n,), optional
             Groups of the rows, for grouped resampling.
 
@@ -144,25 +153,48 @@ class SelfTuningLearner(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
                 "None",
                 "SelfTuningLearner requires y to be passed, but the target y is None.",
             )
-        data = read_data(X, y, groups)
-        X, labels = data.X, column_or_1d(y, warn=True)
+        outputs = np.asarray(y)
+        several = outputs.ndim > 1 and outputs.shape[1] > 1
+        data = read_data(X, outputs[:, 0] if several else y, groups)
+        X, labels = data.X, outputs if several else column_or_1d(y, warn=True)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X)
+        pairs = read_splits(
+            self.resampling,
+            X,
+            labels,
+            data.groups,
+            classifier=is_classifier(self.inducer) and not several,
+        ).pairs
+        self._inner = self._inner_score(labels, sample_weight)
+        self.study_ = self._tune(X, labels, pairs, self._direction(labels))
+        best = self.study_.best_trial
+        self.best_params_ = dict(best.user_attrs[_PARAMS])
+        self.best_value_ = float(best.values[0])
+        best_inducer = self._configured(self.best_params_)
+        weights = fit_weight(best_inducer, sample_weight)
+        self.best_estimator_ = best_inducer.fit(X, labels, **weights)
+        return self
+
+    def _inner_score(self, y: Any, weight: Any) -> InnerScore | None:
+        """Return None where the generalization error is the estimate."""
         loss = self._loss()
-        better = read_measure(loss, labels).greater_is_better
+        if weight is None and np.ndim(y) == 1 and not is_scorer(loss):
+            return None
+        return InnerScore.of(loss, self.inducer, y, weight, calibrated=self.calibrated)
+
+    def _direction(self, y: Any) -> Direction:
+        loss = self._loss()
+        if self._inner is not None:
+            return "maximize" if self._inner.sign > 0.0 else "minimize"
+        better = read_measure(loss, y).greater_is_better
         if better is None:
             raise InvalidInputError(
                 "loss must say its direction",
                 repr(loss),
                 "Give the function an attribute greater_is_better.",
             )
-        pairs = read_splits(
-            self.resampling, X, labels, data.groups, classifier=is_classifier(self.inducer)
-        ).pairs
-        self.study_ = self._tune(X, labels, pairs, "maximize" if better else "minimize")
-        best = self.study_.best_trial
-        self.best_params_ = dict(best.user_attrs[_PARAMS])
-        self.best_value_ = float(best.values[0])
-        self.best_estimator_ = self._configured(self.best_params_).fit(X, labels)
-        return self
+        return "maximize" if better else "minimize"
 
     def _tune(self, X: Any, y: Any, pairs: Pairs, direction: Direction) -> optuna.Study:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -193,6 +225,8 @@ class SelfTuningLearner(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         return float(np.mean(values))
 
     def _value(self, inducer: Any, X: Any, y: Any, pairs: Any) -> float:
+        if self._inner is not None:
+            return self._inner.value(inducer, X, y, pairs, self.n_jobs)
         return generalization_error(
             inducer,
             X,
@@ -274,7 +308,8 @@ class SelfTuningLearner(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         own = get_tags(self.inducer)
         tags.estimator_type = own.estimator_type
         tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
-        tags.target_tags = replace(own.target_tags, multi_output=False)
+        several = own.target_tags.multi_output and own.estimator_type == "regressor"
+        tags.target_tags = replace(own.target_tags, multi_output=several)
         tags.input_tags = own.input_tags
         return tags
 

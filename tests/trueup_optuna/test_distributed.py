@@ -11,6 +11,7 @@ import numpy as np
 import optuna
 import pytest
 from optuna.storages import RDBStorage
+from tests.spark_session import HAS_JAVA, REQUIRED, local_session
 from tests.trueup_optuna.training import result, train
 
 from trueup.errors import InvalidInputError, UndefinedMetricError
@@ -94,6 +95,23 @@ def test_finals_and_confirmation_train_on_the_workers_of_a_cluster():
     assert table == finals(alone, train, budget=6)
     assert confirmed == confirm(alone, train, n_seeds=3)
     race = companion(study, "finals").trials
+    assert {trial.user_attrs["process"] for trial in race}.isdisjoint({os.getpid()})
+
+
+@pytest.mark.services
+@pytest.mark.skipif(not HAS_JAVA and not REQUIRED, reason="Spark needs Java, which is missing")
+@pytest.mark.filterwarnings("ignore")  # Spark's own Python code warns about itself
+def test_finals_and_confirmation_train_on_the_workers_of_spark(tmp_path):
+    study = run_study(optuna.storages.InMemoryStorage(), "seeds on Spark")
+    alone = run_study(optuna.storages.InMemoryStorage(), "seeds on Spark")
+    with local_session(tmp_path, {}) as session:
+        table = finals(study, train_there, budget=4, executor=session)
+        confirmed = confirm(study, train_there, n_seeds=2, executor=session)
+        with pytest.raises(RuntimeError, match="no memory"):
+            finals(study, break_there, budget=6, executor=session)
+    assert table == finals(alone, train, budget=4)
+    assert confirmed.values == confirm(alone, train, n_seeds=2).values
+    race = companion(study, "finals").get_trials(states=(optuna.trial.TrialState.COMPLETE,))
     assert {trial.user_attrs["process"] for trial in race}.isdisjoint({os.getpid()})
 
 

@@ -8,9 +8,10 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import SkipTestWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import accuracy_score, make_scorer, roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
@@ -24,6 +25,10 @@ from trueup_optuna.tuning_samplers import grid_of
 
 SPACE = {"alpha": FloatDistribution(1e-3, 1e3, log=True)}
 FOLDS = KFold(4, shuffle=True, random_state=0)
+WEIGHTS_ARE_NO_ROWS = {  # as for every estimator with a cross-validation inside
+    f"check_sample_weight_equivalence_on_{kind}_data": "repeated rows change the inner splits"
+    for kind in ("dense", "sparse")
+}
 SAMPLERS = ["random", "grid", "tpe", "gp", "cmaes", "nsga2", "hyperband"]
 
 
@@ -282,9 +287,92 @@ def test_the_learner_is_an_inducer_of_scikit_learn(rows):
 )
 def test_every_check_of_scikit_learn_passes(learner):
     with pytest.warns() as caught:
-        check_estimator(learner, on_skip="warn")
+        check_estimator(learner, on_skip="warn", expected_failed_checks=WEIGHTS_ARE_NO_ROWS)
     skipped = [w for w in caught if issubclass(w.category, SkipTestWarning)]
-    assert len(skipped) == len(caught) == 1  # check_array_api_input asks for a variable
+    assert len(skipped) == 1  # check_array_api_input asks for a variable
+    assert len(caught) <= 1 + len(WEIGHTS_ARE_NO_ROWS)
+
+
+def test_a_weight_counts_as_so_many_rows(rows):
+    X, y = rows
+    weight = np.tile([1, 3], 30)
+    pairs = [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]
+    place = np.repeat(np.arange(60), weight)
+    repeated = [tuple(np.flatnonzero(np.isin(place, side)) for side in pair) for pair in pairs]
+    for loss in (None, "r2"):
+        given = {"loss": loss, "n_trials": 4, "random_state": 0}
+        one = SelfTuningLearner(Ridge(), SPACE, resampling=pairs, **given)
+        other = SelfTuningLearner(Ridge(), SPACE, resampling=repeated, **given)
+        one.fit(X, y, sample_weight=weight)
+        other.fit(X[place], y[place])
+        assert one.best_value_ == pytest.approx(other.best_value_)
+        np.testing.assert_allclose(one.predict(X), other.predict(X))
+
+
+def test_weights_reach_the_last_step_of_a_pipeline(rows):
+    X, y = rows[0], (rows[1] > 0).astype(int)
+    inducer = make_pipeline(StandardScaler(), LogisticRegression())
+    space = {"logisticregression__C": FloatDistribution(1e-2, 1e2, log=True)}
+    weight = np.where(y, 3.0, 1.0)
+    for loss, calibrated in (("log_loss", False), ("log_loss", True), ("roc_auc", False)):
+        learner = SelfTuningLearner(
+            inducer, space, loss=loss, n_trials=2, random_state=0, calibrated=calibrated
+        )
+        plain = learner.fit(X, y).predict_proba(X)[:, 1].mean()
+        assert learner.fit(X, y, weight).predict_proba(X)[:, 1].mean() > plain + 0.05
+
+
+@pytest.mark.parametrize(
+    "scorer", ["balanced_accuracy", make_scorer(accuracy_score), "neg_log_loss"]
+)
+def test_a_scorer_of_scikit_learn_is_tuned(rows, scorer):
+    X, y = rows[0], (rows[1] > 0).astype(int)
+    space = {"C": FloatDistribution(1e-3, 1e2, log=True)}
+    folds = StratifiedKFold(3)
+    learner = SelfTuningLearner(
+        LogisticRegression(), space, loss=scorer, resampling=folds, n_trials=4, random_state=0
+    ).fit(X, y)
+    again = cross_val_score(
+        LogisticRegression(**learner.best_params_), X, y, scoring=scorer, cv=folds
+    )
+    assert learner.best_value_ == pytest.approx(again.mean())
+    assert learner.best_value_ == max(trial.value for trial in learner.study_.trials)
+
+
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_several_outputs_are_tuned_on_their_mean(rows, calibrated):
+    X, y = rows
+    both = np.column_stack([y, 2.0 * y + 1.0])
+    learner = SelfTuningLearner(
+        Ridge(), SPACE, resampling=FOLDS, n_trials=3, random_state=0, calibrated=calibrated
+    )
+    learner.fit(X, both)
+    assert learner.predict(X).shape == (60, 2)
+    ridge = Ridge(**learner.best_params_)
+    each = [
+        generalization_error(
+            ridge, X, column, FOLDS, loss="mean_squared_error", calibrated=calibrated
+        ).value
+        for column in both.T
+    ]
+    near = 0.1 if calibrated else 1e-6  # the bias is fitted on folds that rows' names draw
+    assert learner.best_value_ == pytest.approx(np.mean(each), rel=near)
+
+
+def test_what_weights_and_outputs_need_is_named(rows):
+    X, y = rows
+    with pytest.raises(InvalidInputError, match="inducer must take sample_weight in fit"):
+        SelfTuningLearner(KNeighborsRegressor(), {"p": IntDistribution(1, 2)}, n_trials=1).fit(
+            X, y, np.ones(60)
+        )
+    labels = (np.column_stack([y, -y]) > 0).astype(int)
+    trees = RandomForestClassifier(5, random_state=0)
+    space = {"max_depth": IntDistribution(1, 3)}
+    with pytest.raises(InvalidInputError, match="scorer where a classifier has several outputs"):
+        SelfTuningLearner(trees, space, n_trials=1).fit(X, labels)
+    SelfTuningLearner(trees, space, loss="f1_macro", n_trials=1, resampling=3).fit(X, labels)
+    with pytest.raises(InvalidInputError, match="calibrated must be False with a scorer"):
+        SelfTuningLearner(Ridge(), SPACE, loss="r2", calibrated=True, n_trials=1).fit(X, y)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from trueup.arguments import check_fraction, whole_number
 from trueup.comparison import paired_win_rate
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.losses import Loss
+from trueup.presentation import Line, Presented
 from trueup.splits import Split
 from trueup.user_warning import warn_user
 from trueup_optuna.final.fresh_seeds import FreshSeeds
@@ -30,7 +31,7 @@ Against = Mapping[str, Any] | FrozenTrial | int
 
 
 @dataclass(frozen=True)
-class Confirmation:
+class Confirmation(Presented):
     """The selected configuration on fresh seeds, next to a rival on the same ones.
 
     Attributes
@@ -83,6 +84,24 @@ class Confirmation:
     rival_values: tuple[float, ...]
     failed: tuple[int, ...] = ()
 
+    def summary(self) -> str:
+        """Return what the configuration is worth on fresh seeds, in words."""
+        return (
+            f"On {self.n} fresh seeds the mean is {self.mean:.5g} "
+            f"[{self.low:.5g}, {self.high:.5g}]."
+        )
+
+    def lines(self) -> list[Line]:
+        """Return the mean and, beside a rival, the difference and how likely it is better."""
+        found = [Line("mean", self.mean, self.low, self.high)]
+        if self.difference is not None:
+            found.append(
+                Line("less the rival", self.difference, self.difference_low, self.difference_high)
+            )
+        if self.p_better is not None:
+            found.append(Line("P(better)", self.p_better, self.p_better_low, self.p_better_high))
+        return found
+
 
 def confirm(
     study: optuna.Study,
@@ -119,8 +138,8 @@ def confirm(
         Exceptions of ``train`` that leave a seed out, as a result that isn't finite twice does,
         with a warning: what fails may not be chance.
     executor : optional
-        A client with ``submit``, such as ``distributed.Client``: the seeds are trained on its
-        workers, all at once.
+        A client with ``submit``, such as ``distributed.Client``, or a SparkSession: the seeds are
+        trained on its workers, all at once.
 
     Returns
     -------

@@ -31,7 +31,7 @@ from trueup_optuna.final.race_table import count_finals as count_finals
 from trueup_optuna.final.race_table import race_table as race_table
 from trueup_optuna.final.race_trial import RaceTrial
 from trueup_optuna.runtime.heartbeat import GRACE, INTERVAL, beating, check_liveness, fail_stale
-from trueup_optuna.runtime.remote import Executor, check_executor, score_seed
+from trueup_optuna.runtime.remote import Executor, as_executor, score_seed
 from trueup_optuna.runtime.signals import hold_signals
 from trueup_optuna.scoring import (
     Catch,
@@ -103,8 +103,9 @@ def finals(
         As for SeedObjective; "drop" takes a configuration with a failed seed out of the race. So
         does a broken constraint, and ``optuna.TrialPruned``.
     executor : optional
-        A client with ``submit``, such as ``distributed.Client``: trainings run on its workers, as
-        many at once as ``workers`` says. ``train`` must be importable there, or picklable.
+        A client with ``submit``, such as ``distributed.Client``, or a SparkSession: trainings run
+        on its workers, as many at once as ``workers`` says. ``train`` must be importable there, or
+        picklable.
     heartbeat, grace : float
         As for SeedObjective.
 
@@ -139,8 +140,7 @@ def finals(
     if budget is not None:
         budget = whole_number("budget", budget, 0, "Give a number of trainings in all.")
     score = scorer_of(study, train, loss, split, catch, on_error)
-    check_executor(executor)
-    race = _FinalRace(study, score, heartbeat, grace, executor)
+    race = _FinalRace(study, score, heartbeat, grace, as_executor(executor))
     race.run(race.default_budget() if budget is None else budget, workers)
     table = race_table(study)
     write_selection(study)

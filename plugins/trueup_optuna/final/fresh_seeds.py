@@ -10,7 +10,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from trueup_optuna.final.race_trial import RaceTrial
-from trueup_optuna.runtime.remote import Executor, check_executor, score_seed
+from trueup_optuna.runtime.remote import Executor, as_executor, score_seed
 from trueup_optuna.scoring import FailedSeedError, RowCheck, SeedScorer
 from trueup_optuna.study.companions import open_companion, pin_identity
 from trueup_optuna.study.ranking import RECORD, SEED_INDEX
@@ -29,8 +29,8 @@ class FreshSeeds:
         seeds: tuple[int, ...],
         executor: Executor | None,
     ) -> None:
-        check_executor(executor)
-        self.study, self.score, self.seeds, self.executor = study, score, seeds, executor
+        self.study, self.score, self.seeds = study, score, seeds
+        self.executor = as_executor(executor)
         self._check_rows = RowCheck()
         pin_identity(study)
         self.kept = open_companion(study, "confirm")

@@ -40,20 +40,58 @@ class StudyFacts:
     user_attrs: dict[str, Any]
 
 
-def check_executor(executor: Any) -> None:
-    """Refuse what can't run a function elsewhere.
+def as_executor(executor: Any) -> Executor | None:
+    """Return what can run a function elsewhere; a session of Spark has no ``submit`` of its own.
 
     Raises
     ------
     InvalidInputError
-        If it has no ``submit``.
+        If it has no ``submit`` and isn't a session.
     """
-    if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise InvalidInputError(
-            "executor must have a method submit",
-            repr(executor),
-            "Pass the Client of your cluster, or an executor of concurrent.futures.",
-        )
+    if executor is None or callable(getattr(executor, "submit", None)):
+        return executor  # type: ignore[no-any-return]
+    if hasattr(executor, "sparkContext"):
+        return _OnSpark(executor)
+    raise InvalidInputError(
+        "executor must have a method submit",
+        repr(executor),
+        "Pass the Client of your cluster, a SparkSession, or an executor of concurrent.futures.",
+    )
+
+
+@dataclass(frozen=True)
+class _OnSpark:
+    """Each function is a job of one task."""
+
+    session: Any
+
+    def submit(self, function: Any, *arguments: Any) -> _SparkJob:
+        """Return a job, which begins when its result is asked for: threads wait for one each."""
+        return _SparkJob(self.session, function, arguments)
+
+
+@dataclass(frozen=True)
+class _SparkJob:
+    session: Any
+    function: Any
+    arguments: tuple[Any, ...]
+
+    def result(self) -> Any:
+        """Run the function on a worker and return its result, or raise what it raised."""
+        call, arguments = self.function, self.arguments
+        one = self.session.sparkContext.parallelize([None], 1)
+        ((found, error),) = one.map(lambda _: _attempt(call, arguments)).collect()
+        if error is not None:
+            raise error
+        return found
+
+
+def _attempt(call: Any, arguments: tuple[Any, ...]) -> tuple[Any, Exception | None]:
+    """Return the result or the exception itself: Spark would try again, and raise its own."""
+    try:
+        return call(*arguments), None
+    except Exception as error:  # whatever a training raises is raised again where it is awaited
+        return None, error
 
 
 def score_seed(
