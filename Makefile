@@ -25,6 +25,8 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/comparison_simulations.py
 	$(BIN)/python benchmarks/decide_flights.py
 	$(BIN)/python benchmarks/resampling_coverage.py
+	$(BIN)/python benchmarks/small_validation.py
+	$(BIN)/python benchmarks/autolog_overhead.py
 	$(BIN)/python benchmarks/seed_race.py
 	$(BIN)/python benchmarks/seed_race_flights.py
 	$(BIN)/python benchmarks/tune_overhead.py

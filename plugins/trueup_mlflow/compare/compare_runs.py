@@ -22,7 +22,6 @@ from trueup_mlflow.write.comparison_items import (
     comparison_metrics,
     comparison_table,
     comparison_tags,
-    name_tag,
 )
 from trueup_mlflow.write.items import LogItems
 from trueup_mlflow.write.runs import log_params, mark_as_model_training, new_run
@@ -171,11 +170,11 @@ def compare_and_log(
     own_rows = arms.seeds_with_own_rows(metric)
     notes = [_order_note(comparison, arms, metric, options), own_rows]
     note = " ".join(filter(None, notes))
-    tags = comparison_tags(comparison, note, checked, names)
     if names == DEFAULT:
-        tags |= name_tag(comparison, names_of(candidate, baseline))
+        names = names_of(candidate, baseline)
+    tags = comparison_tags(comparison, note, checked, names)
     asked = {"candidate": candidate, "baseline": baseline, "metric": metric}
-    run_id = _log(reader.client, comparison, arms, asked, tags)
+    run_id = _log(reader.client, comparison, arms, asked, tags, names)
     return LoggedComparison(comparison, run_id, note, rows_differ=bool(own_rows))
 
 
@@ -228,6 +227,7 @@ def _log(
     arms: Arms,
     asked: dict[str, str],
     tags: dict[str, str],
+    names: tuple[str, str],
 ) -> str:
     """Log the decision to a new run and return its id."""
     metric, experiment_id = asked["metric"], arms.candidate[0].experiment_id
@@ -241,6 +241,8 @@ def _log(
         arm: {run.seed: run.value(metric) for run in runs if math.isfinite(run.value(metric))}
         for arm, runs in arms.named().items()
     }
-    writer.log_figure(lambda: comparison_figure(comparison, values, metric), FIGURE_FILE, metric)
+    writer.log_figure(
+        lambda: comparison_figure(comparison, values, metric, names), FIGURE_FILE, metric
+    )
     client.set_terminated(run_id)
     return run_id

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from mlflow.tracking import MlflowClient
 from mlflow.tracking.fluent import _get_experiment_id, active_run
@@ -10,16 +11,20 @@ from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
 
 from trueup_mlflow.log.arguments import check_place
 from trueup_mlflow.write.failures import refusing_only
+from trueup_mlflow.write.items import figure_file, metric_key
 from trueup_mlflow.write.resampling_items import fold_items, fold_params, resampling_items
-from trueup_mlflow.write.runs import log_params, new_run
+from trueup_mlflow.write.runs import log_params, mark_as_model_training, new_run
 from trueup_mlflow.write.writer import RunWriter
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @refusing_only
 def log_resampling(
     estimate: Any,
     *,
-    run_name: str = "resampling",
+    run_name: str | None = None,
     prefix: str = "",
     run_id: str | None = None,
     nested_folds: bool = True,
@@ -31,8 +36,8 @@ def log_resampling(
     ----------
     estimate : GEEstimate
         Of ``generalization_error`` or ``nested_resampling``.
-    run_name : str, default "resampling"
-        Name of a run that is made.
+    run_name : str, optional
+        Name of a run that is made; by default the measure, how many test sets and the strategy.
     prefix : str
         Put before the measure in the keys.
     run_id : str, optional
@@ -67,8 +72,10 @@ def log_resampling(
     check_place(prefix=prefix, run_id=run_id)
     client = client or MlflowClient()
     given = run_id or _active_run_id()
-    parent = given or new_run(client, _get_experiment_id(), {MLFLOW_RUN_NAME: run_name})
-    RunWriter(parent, client).log(resampling_items(estimate, prefix))
+    parent = given or _begin(client, run_name or _name_of(estimate))
+    key, writer = metric_key(estimate.measure, prefix), RunWriter(parent, client)
+    writer.log(resampling_items(estimate, prefix))
+    writer.log_figure(partial(_drawn, estimate), figure_file("resampling", key), key)
     if nested_folds:
         experiment_id = client.get_run(parent).info.experiment_id
         for index in range(estimate.n_splits):
@@ -76,6 +83,26 @@ def log_resampling(
     if given is None:
         client.set_terminated(parent)
     return parent
+
+
+def _begin(client: MlflowClient, name: str) -> str:
+    experiment_id = _get_experiment_id()
+    mark_as_model_training(client, experiment_id)
+    return new_run(client, experiment_id, {MLFLOW_RUN_NAME: name})
+
+
+def _name_of(estimate: Any) -> str:
+    strategy = str(estimate.strategy).partition("(")[0]
+    return f"{estimate.measure} over {estimate.n_splits} test sets of {strategy}"
+
+
+def _drawn(estimate: Any) -> Figure:
+    """Draw an estimate on a figure of its own: no window, and no global state of matplotlib."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.0, 3.2), layout="constrained")
+    estimate.plot(figure.add_subplot())
+    return figure
 
 
 def _active_run_id() -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlflow.tracking import MlflowClient
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
@@ -28,12 +28,18 @@ from trueup_mlflow.write.items import (
     VERSION_TAG,
     LogItems,
     calibrated_key,
+    figure_file,
     fingerprint_tag,
     metric_key,
     seed_items,
 )
-from trueup_mlflow.write.runs import log_params, mark_as_model_training, new_run
+from trueup_mlflow.write.runs import NOTE_TAG, log_params, mark_as_model_training, new_run
 from trueup_mlflow.write.writer import Point, RunWriter
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_DRAWN = 3  # configurations, the best ones
 
 
 @refusing_only
@@ -101,7 +107,10 @@ def log_study(
         if run_id is None:
             run_id = _begin_configuration(client, (experiment_id, parent), row)
         _log_seeds(client, (experiment_id, run_id), row, key, n_logged, nested_seeds)
-    RunWriter(parent, client).log(study_items(report, key, confirmation))
+    writer = RunWriter(parent, client)
+    writer.log(study_items(report, key, confirmation))
+    if report.vanilla is not None:
+        writer.log_figure(lambda: _draw(report, key), figure_file("seed_distributions", key), key)
     _log_selected(client, parent, report.best.trial.params)
     selected = json.dumps(report.best.trial.params, indent=2)
     client.log_text(parent, without_credentials(selected), f"{ARTIFACT_FOLDER}/selected.json")
@@ -130,7 +139,29 @@ def study_items(report: Any, key: str, confirmation: Any = None) -> LogItems:
             f"{main}_confirmed_low": confirmation.low,
             f"{main}_confirmed_high": confirmation.high,
         }
-    return LogItems(key, metrics, {TRIAL_TAG: str(best.trial.number)})
+    tags = {TRIAL_TAG: str(best.trial.number), NOTE_TAG: _headline(report, main, confirmation)}
+    return LogItems(key, metrics, tags)
+
+
+def _headline(report: Any, main: str, confirmation: Any) -> str:
+    """Return the description of the run of a study: what was selected, and what it is worth."""
+    best, fresh = report.best, confirmation
+    parameters = ", ".join(f"{name}={value}" for name, value in best.trial.params.items())
+    return without_credentials(
+        f"Trial {best.trial.number} of {len(report.rows)} configurations ({parameters}): {main} "
+        f"{best.mean:.5g} ± {best.standard_error:.2g} over {best.n_seeds} seeds, optimistic as the "
+        f"best of many is; Optuna's best value is {best.optimistic_value:.5g}."
+    ) + (f" Fresh seeds: {fresh.mean:.5g} [{fresh.low:.5g}, {fresh.high:.5g}]." if fresh else "")
+
+
+def _draw(report: Any, key: str) -> Figure:
+    """Draw both metrics of each seed of the best configurations."""
+    from trueup_mlflow.write.figures import seed_distributions
+
+    best = {f"trial {row.number}": row.records for row in report.rows[:_DRAWN] if row.records}
+    vanilla = {name: [one.vanilla for one in seeds] for name, seeds in best.items()}
+    calibrated = {name: [one.value for one in seeds] for name, seeds in best.items()}
+    return seed_distributions(vanilla, calibrated, metric=key)
 
 
 def configuration_items(records: Sequence[Any], key: str) -> tuple[list[LogItems], LogItems]:

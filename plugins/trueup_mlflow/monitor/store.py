@@ -37,6 +37,7 @@ from trueup_mlflow.write.monitor_items import (
     VERSION_OF_MODEL_TAG,
     BatchRecord,
 )
+from trueup_mlflow.write.runs import mark_as_model_training
 
 ROW_ID, PREDICTION = "row_id", "prediction"
 _BATCHES, _LABELS = "trueup/batches", "trueup/labels"
@@ -87,6 +88,7 @@ class MonitorStore:
         return found[0] if found else None
 
     def _create(self, experiment: str) -> None:
+        mark_as_model_training(self._client, experiment)
         run = self._client.create_run(
             experiment,
             run_name=f"monitor version {self._version.version}",

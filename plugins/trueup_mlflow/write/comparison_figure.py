@@ -11,7 +11,10 @@ _COLOURS = {"candidate": "#1b6ca8", "baseline": "#8a8a8a"}
 
 
 def comparison_figure(
-    comparison: Comparison, values: dict[str, dict[int | str, float]], metric: str
+    comparison: Comparison,
+    values: dict[str, dict[int | str, float]],
+    metric: str,
+    names: tuple[str, str] = ("candidate", "baseline"),
 ) -> Figure:
     """Draw each finished run of both arms, its mean, and a line between runs that share a seed.
 
@@ -23,6 +26,8 @@ def comparison_figure(
         Arms in the order "candidate", "baseline".
     metric : str
         Label of the axis.
+    names : tuple of str
+        What the candidate and the baseline are called.
     """
     figure = Figure(figsize=(8.0, 3.2), layout="constrained")
     axes = figure.add_subplot()
@@ -35,8 +40,8 @@ def comparison_figure(
         points = np.array(list(values[arm].values()))
         axes.scatter(points, np.full(len(points), height), s=22, color=_COLOURS[arm], zorder=2)
         axes.scatter([points.mean()], [height], marker="|", s=600, color="black", zorder=3)
-    axes.set_yticks(list(heights.values()), list(heights))
+    axes.set_yticks(list(heights.values()), names)
     axes.set_ylim(-0.6, 1.6)
     axes.set_xlabel(metric)
-    axes.set_title(str(comparison), fontsize=8, wrap=True)
+    axes.set_title(comparison.sentence(*names), fontsize=8, wrap=True)
     return figure

@@ -48,19 +48,18 @@ def comparison_tags(
         "trueup.fingerprint_check": fingerprints,
         "trueup.failed_seeds": ", ".join(str(seed) for seed in failed),
         "mlflow.note.content": " ".join(filter(None, (comparison.sentence(*names), note))),
-        **name_tag(comparison, names),
+        "mlflow.runName": _run_name(comparison, names),
     }
 
 
-def name_tag(comparison: Comparison, names: tuple[str, str]) -> dict[str, str]:
-    """Return the tag that names the run: who was compared with whom, and how that ended."""
+def _run_name(comparison: Comparison, names: tuple[str, str]) -> str:
+    """Return who was compared with whom, and how that ended."""
     candidate, baseline = names
-    name = f"{candidate} or {baseline}: inconclusive"
     if comparison.verdict == "candidate":
-        name = f"{candidate} beats {baseline}"
-    elif comparison.verdict == "baseline":
-        name = f"{baseline} beats {candidate}"
-    return {"mlflow.runName": name}
+        return f"{candidate} beats {baseline}"
+    if comparison.verdict == "baseline":
+        return f"{baseline} beats {candidate}"
+    return f"{candidate} or {baseline}: inconclusive"
 
 
 def comparison_table(

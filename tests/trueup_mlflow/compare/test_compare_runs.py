@@ -127,7 +127,7 @@ def test_comparison_run_holds_verdict_numbers_table_and_figure(store):
         "trueup.fingerprint_check": "equal",
         "trueup.failed_seeds": "",
     }
-    assert run.data.tags["mlflow.note.content"] == str(decision)
+    assert run.data.tags["mlflow.note.content"] == decision.sentence("deep", "mlp")
     files = {file.path for file in store.client.list_artifacts(run.info.run_id, "trueup")}
     assert files == {"trueup/comparison.csv", "trueup/comparison.png"}
     assert matplotlib.get_backend(auto_select=False) == backend
@@ -308,7 +308,7 @@ def test_parent_without_seeds_says_how_to_ask_for_its_children(store):
 @pytest.mark.parametrize(
     ("options", "name", "start"),
     [
-        ({}, "deep beats mlp", "candidate beats baseline"),
+        ({}, "deep beats mlp", "deep beats mlp"),
         (
             {"candidate_name": "DeepFM", "baseline_name": "MLP"},
             "DeepFM beats MLP",

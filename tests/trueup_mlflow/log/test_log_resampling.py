@@ -81,3 +81,12 @@ def test_a_missing_interval_is_no_metric_but_a_sentence(client, rows):
     run = client.get_run(log_resampling(estimate))
     assert set(run.data.metrics) == {"roc_auc", "n_splits", "n_train"}
     assert "no interval: training sets of the bootstrap" in run.data.tags["mlflow.note.content"]
+
+
+def test_a_run_of_its_own_has_a_name_and_a_picture(client, rows):
+    run = client.get_run(log_resampling(generalization_error(LogisticRegression(), *rows, FOLDS)))
+    assert run.info.run_name == "log_loss over 3 test sets of StratifiedKFold"
+    files = {file.path for file in client.list_artifacts(run.info.run_id, "trueup")}
+    assert files == {"trueup/resampling_log_loss.png"}
+    kind = client.get_experiment(run.info.experiment_id).tags["mlflow.experimentKind"]
+    assert kind == "custom_model_development"

@@ -177,3 +177,16 @@ def test_numbers_have_no_calibrated_key(client):
     assert client.get_run(parent).data.metrics["value"] == report.best.mean
     for run in children(client, parent).values():
         assert not any(key.startswith("calibrated") for key in run.data.metrics)
+
+
+def test_run_of_the_study_says_what_was_selected_with_a_picture(client):
+    study = tuned()
+    parent = log_study(report_study(study), experiment_name="studies", client=client)
+    run = client.get_run(parent)
+    note = run.data.tags["mlflow.note.content"]
+    assert note.startswith(f"Trial {run.data.tags['trueup.trial']} of 5 configurations (x=")
+    assert "calibrated_log_loss" in note
+    files = {file.path for file in client.list_artifacts(parent, "trueup")}
+    assert "trueup/seed_distributions_log_loss.png" in files
+    kind = client.get_experiment(run.info.experiment_id).tags["mlflow.experimentKind"]
+    assert kind == "custom_model_development"
