@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from html import escape
+
 import matplotlib as mpl
 import numpy as np
 import pytest
 
-from trueup import evaluate, field_calibration
-from trueup.comparison import compare
+from trueup import bias_cost_interval, bias_test, evaluate, field_calibration
+from trueup.comparison import compare, paired_win_rate, required_seeds, variance_reduction
 
 mpl.use("agg")
+A, B = [0.41, 0.42, 0.40, 0.43], [0.44, 0.45, 0.42, 0.44]
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +44,11 @@ def test_names_of_levels_are_text_in_a_notebook(rows):
     [
         lambda click, p, site: evaluate(click, p),
         lambda click, p, site: field_calibration(click, p, site),
+        lambda click, p, site: bias_cost_interval(click, p, n_resamples=100),
+        lambda click, p, site: bias_test(click, p),
+        lambda click, p, site: paired_win_rate(A, B),
+        lambda click, p, site: variance_reduction(A, B),
+        lambda click, p, site: required_seeds(A, B),
         lambda click, p, site: compare({0: 1.0, 1: 1.1, 2: 0.9}, {0: 1.2, 1: 1.2, 2: 1.3}),
     ],
 )
@@ -52,4 +60,5 @@ def test_the_picture_has_each_number_with_its_interval(rows, result):
     drawn = [line.get_xdata()[0] for line in ax.lines if len(line.get_xdata()) == 1]
     assert drawn == [line.value for line in lines[::-1]]
     assert found.plot(ax) is ax
+    assert escape(lines[0].name) in found._repr_html_()
     mpl.pyplot.close("all")

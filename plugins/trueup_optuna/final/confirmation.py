@@ -16,6 +16,7 @@ from trueup.arguments import check_fraction, whole_number
 from trueup.comparison import paired_win_rate
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.losses import Loss
+from trueup.presentation import Line, Presented
 from trueup.splits import Split
 from trueup.user_warning import warn_user
 from trueup_optuna.final.fresh_seeds import FreshSeeds
@@ -30,7 +31,7 @@ Against = Mapping[str, Any] | FrozenTrial | int
 
 
 @dataclass(frozen=True)
-class Confirmation:
+class Confirmation(Presented):
     """The selected configuration on fresh seeds, next to a rival on the same ones.
 
     Attributes
@@ -82,6 +83,24 @@ class Confirmation:
     values: tuple[float, ...]
     rival_values: tuple[float, ...]
     failed: tuple[int, ...] = ()
+
+    def summary(self) -> str:
+        """Return what the configuration is worth on fresh seeds, in words."""
+        return (
+            f"On {self.n} fresh seeds the mean is {self.mean:.5g} "
+            f"[{self.low:.5g}, {self.high:.5g}]."
+        )
+
+    def lines(self) -> list[Line]:
+        """Return the mean and, beside a rival, the difference and how likely it is better."""
+        found = [Line("mean", self.mean, self.low, self.high)]
+        if self.difference is not None:
+            found.append(
+                Line("less the rival", self.difference, self.difference_low, self.difference_high)
+            )
+        if self.p_better is not None:
+            found.append(Line("P(better)", self.p_better, self.p_better_low, self.p_better_high))
+        return found
 
 
 def confirm(

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import optuna
 from optuna.trial import FrozenTrial
 
+from trueup.presentation import Line, Presented
 from trueup_optuna.study.ranking import standings
 from trueup_optuna.study.study_state import single_objective
 
 
 @dataclass(frozen=True)
-class BestConfig:
+class BestConfig(Presented):
     """The selected configuration.
 
     Attributes
@@ -47,6 +48,21 @@ class BestConfig:
     n_seeds: int
     optimistic_value: float
     optimism: float
+
+    def summary(self) -> str:
+        """Return what was selected and what it is worth, in words."""
+        return (
+            f"Trial {self.trial.number}: {self.mean:.5g} ± {self.standard_error:.2g} over "
+            f"{self.n_seeds} seeds; study.best_value claims {self.optimistic_value:.5g}."
+        )
+
+    def lines(self) -> list[Line]:
+        """Return the mean, give or take its standard error, and what Optuna would have claimed."""
+        low, high = self.mean - self.standard_error, self.mean + self.standard_error
+        return [
+            Line("mean ± standard error", self.mean, low, high),
+            Line("study.best_value", self.optimistic_value),
+        ]
 
 
 def select_best(study: optuna.Study) -> BestConfig:

@@ -11,13 +11,14 @@ from scipy.special import stdtrit
 from trueup.decide.checks import FloatArray, check_level, check_same_length, check_values
 from trueup.errors import UndefinedMetricError
 from trueup.losses.elementary import exponent_of, scaled_by
+from trueup.presentation import Line, Presented
 
 APPROXIMATE_BELOW = 30
 """With fewer runs the interval is labelled approximate: it can then be too short."""
 
 
 @dataclass(frozen=True)
-class Reduction:
+class Reduction(Presented):
     """Reduction of a standard deviation over seeds.
 
     Attributes
@@ -46,6 +47,14 @@ class Reduction:
     n: int
     approximate: bool
     confidence_level: float
+
+    def summary(self) -> str:
+        """Return how much of the noise over seeds is taken away, in words."""
+        return f"Noise over {self.n} seeds taken away by calibrating: {self}."
+
+    def lines(self) -> list[Line]:
+        """Return the reduction with its interval."""
+        return [Line("reduction of the sd", self.value, self.low, self.high)]
 
     def __str__(self) -> str:
         label = " approximately" * self.approximate

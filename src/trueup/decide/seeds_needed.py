@@ -17,6 +17,7 @@ from trueup.decide.e_process import Moments, confidence_radius
 from trueup.decide.pairing import Paired, Values, pair_up
 from trueup.errors import InvalidInputError
 from trueup.losses.elementary import exponent_of, scaled_by
+from trueup.presentation import Line, Presented
 
 PILOT_LEVEL = 0.8
 """Nominal coverage of the interval that a pilot gives."""
@@ -27,7 +28,7 @@ _LARGEST_EFFECT = 30.0
 
 
 @dataclass(frozen=True)
-class SeedsNeeded:
+class SeedsNeeded(Presented):
     """Number of seed pairs at which the rule has given a verdict with the wanted probability.
 
     Attributes
@@ -60,6 +61,14 @@ class SeedsNeeded:
     def more(self) -> float:
         """Pairs that are still missing: ``n`` minus the observed pairs, at least 1."""
         return max(self.n - self.n_pairs, 1.0)
+
+    def summary(self) -> str:
+        """Return what a verdict takes, in words."""
+        return f"A verdict with probability {self.power:.0%} takes {self}."
+
+    def lines(self) -> list[Line]:
+        """Return the number of pairs in all, with its interval."""
+        return [Line("pairs of seeds", self.n, self.low, self.high)]
 
     def __str__(self) -> str:
         low, high = (max(end - self.n_pairs, 1.0) for end in (self.low, self.high))

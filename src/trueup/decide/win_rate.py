@@ -11,10 +11,11 @@ from scipy.optimize import brentq
 from scipy.special import betaincinv, ndtri
 
 from trueup.decide.checks import FloatArray, check_level, check_same_length, check_values
+from trueup.presentation import Line, Presented
 
 
 @dataclass(frozen=True)
-class Proportion:
+class Proportion(Presented):
     """An estimated probability with its interval.
 
     Attributes
@@ -40,6 +41,14 @@ class Proportion:
     high: float
     n_pairs: int
     confidence_level: float
+
+    def summary(self) -> str:
+        """Return the share of the pairs that are won, in words."""
+        return f"{self} of {self.n_pairs} pairs are won."
+
+    def lines(self) -> list[Line]:
+        """Return the share with its interval."""
+        return [Line("share of pairs won", self.value, self.low, self.high)]
 
     def __str__(self) -> str:
         return f"{self.value:.0%} [{100 * self.low:.0f}, {100 * self.high:.0f}]"

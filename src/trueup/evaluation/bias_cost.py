@@ -15,6 +15,7 @@ from trueup.evaluation.evaluate import evaluate
 from trueup.evaluation.resampled_costs import residuals_of, signed_roots
 from trueup.losses import Loss
 from trueup.losses.elementary import scaled
+from trueup.presentation import Line, Presented
 from trueup.read.frames import by_position
 from trueup.read.rows import Rows, read_rows
 
@@ -24,7 +25,7 @@ _LEAST_FREEDOM = 0.1
 
 
 @dataclass(frozen=True)
-class BiasCostInterval:
+class BiasCostInterval(Presented):
     """Interval of the bias cost that infinitely many validation rows would show.
 
     Attributes
@@ -49,9 +50,20 @@ class BiasCostInterval:
     high: float
     confidence_level: float
 
+    def summary(self) -> str:
+        """Return what the bias costs, in words."""
+        return (
+            f"The bias costs {self.value:.3g}; on infinitely many rows {self.low:.3g} to "
+            f"{self.high:.3g} ({self.confidence_level:.0%})."
+        )
+
+    def lines(self) -> list[Line]:
+        """Return the bias cost with its interval."""
+        return [Line("bias cost", self.value, self.low, self.high)]
+
 
 @dataclass(frozen=True)
-class BiasTest:
+class BiasTest(Presented):
     """Score test of the hypothesis that the bias term is 0.
 
     Attributes
@@ -76,6 +88,18 @@ class BiasTest:
     p_value: float
     n: int
     n_effective: float
+
+    def summary(self) -> str:
+        """Return which way the predictions are off, and how likely chance is as good."""
+        way = "low" if self.statistic > 0 else "high"
+        return (
+            f"Predictions are too {way} by {abs(self.statistic):.3g} standard errors; without a "
+            f"bias as much has probability {self.p_value:.3g}."
+        )
+
+    def lines(self) -> list[Line]:
+        """Return the statistic and its p-value."""
+        return [Line("statistic", self.statistic), Line("p-value", self.p_value)]
 
 
 def bias_cost_interval(

@@ -55,3 +55,21 @@ def test_loss_of_training_alone_says_what_to_do(client, autologging):
 )
 def test_explanation_names_what_was_done_to_the_number(number, reason):
     assert reason in explain(number, [0.1, 0.654812345])
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_value_of_a_cross_validation_says_that_it_is_not_covered(
+    client, autologging, binary, library
+):
+    module = pytest.importorskip(library)
+    rows = binary.p.reshape(-1, 1)
+    with mlflow.start_run() as run:
+        if library == "lightgbm":
+            params = {"objective": "binary", "verbose": -1, "num_threads": 1}
+            means = module.cv(params, module.Dataset(rows, binary.y), 2, nfold=3)
+        else:
+            params = {"objective": "binary:logistic", "nthread": 1}
+            means = module.cv(params, module.DMatrix(rows, binary.y), 2, nfold=3, as_pandas=False)
+        mlflow.log_metric("loss", next(iter(means.values()))[-1])
+    tag = client.get_run(run.info.run_id).data.tags[COVERAGE_TAG]
+    assert f"none of loss: {library}.cv was called, which is not covered" in tag

@@ -135,3 +135,90 @@ def test_ranking_objectives_are_refused(client, loss):
     params = {"objective": "rank:ndcg", "nthread": 1}
     with mlflow.start_run(), pytest.warns(TrueupWarning, match="objective is|which ranks"):
         xgboost.train(params, matrix, 1, callbacks=[ForXGBoost(matrix, loss=loss)])
+
+
+def log_loss_of_margins(margin, data):
+    label = data.get_label()
+    return "own", float(np.mean(np.logaddexp(0.0, margin) - label * margin))
+
+
+def logistic(margin, data):
+    probability = 1 / (1 + np.exp(-margin))
+    return probability - data.get_label(), probability * (1 - probability)
+
+
+def test_custom_objectives_are_scored_by_the_loss_that_is_given(client):
+    from trueup_mlflow.callbacks.lightgbm import TrueupCallback as ForLightGBM
+    from trueup_mlflow.callbacks.xgboost import TrueupCallback as ForXGBoost
+
+    held, seen = X[N_TRAIN:], {}
+    data = lightgbm.Dataset(X[:N_TRAIN], BINARY[:N_TRAIN])
+    valid = lightgbm.Dataset(held, BINARY[N_TRAIN:], reference=data)
+    params = {"objective": logistic, "metric": "none", "verbose": -1, "num_threads": 1}
+    with mlflow.start_run() as run:
+        lightgbm.train(
+            params,
+            data,
+            ROUNDS,
+            valid_sets=[valid],
+            feval=lambda margin, rows: (*log_loss_of_margins(margin, rows), False),
+            callbacks=[
+                ForLightGBM(held, BINARY[N_TRAIN:], loss="log_loss", every=1, prefix="lightgbm_"),
+                lightgbm.record_evaluation(seen),
+            ],
+        )
+        own = {"lightgbm": seen["valid_0"]["own"]}
+        matrix = xgboost.DMatrix(held, BINARY[N_TRAIN:])
+        callback = ForXGBoost(matrix, loss="log_loss", every=1, prefix="xgboost_")
+        xgboost.train(
+            {"nthread": 1, "base_score": 0.0, "disable_default_eval_metric": True},
+            xgboost.DMatrix(X[:N_TRAIN], BINARY[:N_TRAIN]),
+            ROUNDS,
+            evals=[(matrix, "val")],
+            evals_result=seen,
+            obj=logistic,
+            custom_metric=log_loss_of_margins,
+            verbose_eval=False,
+            callbacks=[callback],
+        )
+        own["xgboost"] = seen["val"]["own"]
+    for library, values in own.items():
+        points = client.get_metric_history(run.info.run_id, f"{library}_log_loss")
+        assert [point.value for point in points] == pytest.approx(values, rel=1e-5)
+
+
+def test_early_stopping_keeps_the_iteration_that_the_library_keeps(client):
+    from trueup_mlflow.callbacks.lightgbm import TrueupCallback as ForLightGBM
+    from trueup_mlflow.callbacks.xgboost import TrueupCallback as ForXGBoost
+
+    held = X[N_TRAIN:], BINARY[N_TRAIN:]
+    data = lightgbm.Dataset(X[:N_TRAIN], BINARY[:N_TRAIN])
+    params = {"objective": "binary", "learning_rate": 0.9, "verbose": -1, "num_threads": 1}
+    with mlflow.start_run() as run:
+        model = lightgbm.train(
+            params,
+            data,
+            60,
+            valid_sets=[lightgbm.Dataset(*held, reference=data)],
+            callbacks=[
+                lightgbm.early_stopping(3, verbose=False),
+                ForLightGBM(*held, every=1, prefix="lightgbm_"),
+            ],
+        )
+        matrix = xgboost.DMatrix(*held)
+        booster = xgboost.train(
+            {"objective": "binary:logistic", "eval_metric": "logloss", "eta": 0.9, "nthread": 1},
+            xgboost.DMatrix(X[:N_TRAIN], BINARY[:N_TRAIN]),
+            60,
+            evals=[(matrix, "val")],
+            early_stopping_rounds=3,
+            verbose_eval=False,
+            callbacks=[ForXGBoost(matrix, prefix="xgboost_")],
+        )
+    points = client.get_metric_history(run.info.run_id, "lightgbm_log_loss")
+    assert len(points) == model.best_iteration + 3 < 60
+    best = {point.step + 1: point.value for point in points}[model.best_iteration]
+    assert best == pytest.approx(model.best_score["valid_0"]["binary_logloss"], rel=1e-6)
+    (point,) = client.get_metric_history(run.info.run_id, "xgboost_log_loss")
+    assert point.step == booster.best_iteration
+    assert point.value == pytest.approx(booster.best_score, rel=1e-5)

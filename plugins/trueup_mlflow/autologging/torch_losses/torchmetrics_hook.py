@@ -39,6 +39,11 @@ class Rows:
         if self._is_whole:
             self._parts.append(part)
 
+    @property
+    def n(self) -> int:
+        """The number of rows that are kept."""
+        return sum(len(target) for _, target in self._parts)
+
     def clear(self) -> None:
         """Forget all batches, unless the metric resets itself in the midst of ``forward``."""
         if not self.in_forward:
@@ -71,12 +76,31 @@ class _AllRows:
 
     def __init__(self) -> None:
         self._rows: dict[int, Rows] = {}
+        self._metrics: dict[int, weakref.ref[Any]] = {}
 
     def of(self, metric: Any) -> Rows:
-        if id(metric) not in self._rows:
-            self._rows[id(metric)] = Rows()
-            weakref.finalize(metric, self._rows.pop, id(metric), None)
-        return self._rows[id(metric)]
+        """Return the rows that a metric was given itself."""
+        key = id(metric)
+        if key not in self._rows:
+            self._rows[key], self._metrics[key] = Rows(), weakref.ref(metric)
+            weakref.finalize(metric, self._forget, key)
+        return self._rows[key]
+
+    def behind(self, metric: Any) -> Rows:
+        """Return the rows behind a metric's state: one of its compute group took them for all."""
+        own = self.of(metric)
+        if own.in_forward or own.n == int(metric.total):
+            return own
+        for key, reference in list(self._metrics.items()):
+            other = reference()
+            shares = other is not None and other.sum_squared_error is metric.sum_squared_error
+            if shares and self._rows[key].n == int(metric.total):
+                return self._rows[key]
+        return own
+
+    def _forget(self, key: int) -> None:
+        self._rows.pop(key, None)
+        self._metrics.pop(key, None)
 
 
 def hook_torchmetrics(module: ModuleType, record: Record) -> Callable[[], None]:
@@ -129,7 +153,7 @@ def _watched_compute(
     def watched(self: Any) -> Any:
         value = compute(self)
         with suppress(Exception):
-            scored = rows.of(self).scored(float(value), squared=self.squared)
+            scored = rows.behind(self).scored(float(value), squared=self.squared)
             if scored is not None:
                 record(scored)
         return value

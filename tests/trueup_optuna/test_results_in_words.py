@@ -1,0 +1,32 @@
+"""What was selected and confirmed is a sentence, a table and a picture."""
+
+from __future__ import annotations
+
+import optuna
+import pytest
+from matplotlib.figure import Figure
+
+from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, confirm, select_best
+
+
+def train(trial, seed):
+    return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
+
+
+@pytest.fixture(scope="module")
+def study():
+    found = optuna.create_study(
+        sampler=optuna.samplers.RandomSampler(0), pruner=SeedRacePruner(n_configs=6)
+    )
+    found.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    return found
+
+
+def test_selected_and_confirmed_configurations_say_their_numbers(study):
+    best, confirmed = select_best(study), confirm(study, train, n_seeds=3)
+    assert str(best).startswith(f"Trial {best.trial.number}: {best.mean:.5g} ± ")
+    assert str(confirmed).startswith(f"On 3 fresh seeds the mean is {confirmed.mean:.5g} [")
+    for result in (best, confirmed):
+        axes = result.plot(Figure().add_subplot())
+        assert axes.get_title(loc="left") == result.summary()
+        assert f"{result.mean:.5g}" in result._repr_html_()
