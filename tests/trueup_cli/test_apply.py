@@ -145,3 +145,9 @@ def test_csv_holds_the_numbers_of_json(folder):
     assert own == dict(zip(site["levels"], site["offsets"], strict=True))
     knots = [float(line["level"]) for line in lines if line["part"] == "map"]
     assert knots == table["map"]["logits"]
+
+
+def test_what_was_written_is_told_as_json(folder, tmp_path):
+    output = tmp_path / "out.csv"
+    told = json.loads(applied(folder, folder / "rows.parquet", output, "--json"))
+    assert told == {"n": 6000, "output": str(output), "column": "calibrated_p", "remarks": []}

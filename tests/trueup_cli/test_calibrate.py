@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import mlflow
@@ -265,3 +266,30 @@ def test_options_that_would_do_nothing_are_refused(predictions, options, message
     result = run(*columns(predictions), *options)
     assert result.exit_code == 2
     assert message in result.output
+
+
+def test_decision_and_table_are_told_as_json(predictions, tmp_path):
+    result = run(*columns(predictions), "--json", "--output", tmp_path / "out")
+    decision = json.loads(result.stdout)["decision"]
+    assert decision["kept"] is load_calibrator(tmp_path / "out").decision_.kept
+    assert "saved to" in result.stderr
+    chosen = ("--calibrator", "shift", "--calibrator", "isotonic")
+    table = json.loads(run(*columns(predictions), "--compare", *chosen, "--json").stdout)
+    assert [score["name"] for score in table["scores"]] == ["base", "shift", "isotonic"]
+
+
+def test_the_table_goes_to_an_experiment_or_a_run(predictions, tmp_path):
+    uri = f"sqlite:///{tmp_path / 'store.db'}"
+    asked = (*columns(predictions), "--compare", "--calibrator", "shift", "--tracking-uri", uri)
+    result = run(*asked, "--experiment-name", "compared", "--prefix", "val_")
+    assert result.exit_code == 0, result.output
+    client = mlflow.MlflowClient(uri)
+    home = client.get_experiment_by_name("compared").experiment_id
+    (made,) = client.search_runs([home])
+    assert made.info.status == "FINISHED"
+    assert any(key.startswith("val_calibrator_shift") for key in made.data.metrics)
+    run_id = client.create_run(home).info.run_id
+    assert f"logged to run {run_id}" in run(*asked, "--log-to-mlflow", run_id).stderr
+    assert "calibrator_shift_log_loss" in client.get_run(run_id).data.metrics
+    alone = run(*columns(predictions), "--experiment-name", "compared", "--tracking-uri", uri)
+    assert "--experiment-name must come with --compare" in alone.output

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 from mlflow import MlflowClient
 
+import trueup
 from trueup_cli.doctor import doctor
 
 
@@ -89,3 +91,15 @@ def test_the_context_that_mlflow_loads_is_whole(tmp_path):
     code = f"from trueup_cli.app import app; app(['doctor', '--tracking-uri', {uri!r}])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "Failure attempting to register" not in run.stderr
+
+
+def test_findings_and_gains_are_told_as_json(uri):
+    findings = json.loads(run(uri, "--json").output)
+    assert {"mark": "ok", "text": f"trueup {trueup.__version__}, Python {_python()}"} in findings
+    tags = {"trueup.skipped.loss": "why"}
+    gained = json.loads(run(uri, make_run(uri, {"loss": 0.5}, tags), "--json").output)
+    assert (gained["status"], gained["twins"], gained["skipped"]) == ("FINISHED", [], tags)
+
+
+def _python():
+    return ".".join(map(str, sys.version_info[:3]))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -27,6 +28,14 @@ def test_a_study_runs_to_the_confirmed_value(folder):
     study = load_study("trueup-study.journal", "trueup")
     assert len(study.trials) == 6
     assert seed_records(study.trials[0].user_attrs)[0].vanilla is not None
+
+
+def test_a_study_is_told_as_json(folder):
+    result = invoke(*arguments("--json"))
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert told["confirmation"]["n"] == 3
+    assert told["study"] == "trueup"
 
 
 def test_a_train_function_may_suggest_by_itself(folder):

@@ -220,7 +220,7 @@ def report(model_uri: str, out: Path, thresholds: tuple[float, ...]) -> None:
 
     Exit code: 0 fine, 2 bad input.
 
-    Example: trueup monitor report models:/demand/3 --out demand.html
+    Example: trueup monitor report models:/demand/3 --output demand.html
     """
     from trueup_mlflow import monitor as monitoring
 

@@ -96,7 +96,7 @@ def _show(bar_arguments: dict[str, Any], counted: list[int], stop: threading.Eve
         return
     from tqdm import tqdm
 
-    with tqdm(**bar_arguments, leave=False) as bar:
+    with tqdm(**bar_arguments, leave=False, delay=1e-9) as bar:  # not drawn before it knows when
         bar.start_t = started
         while True:
             bar.n = counted[0]
