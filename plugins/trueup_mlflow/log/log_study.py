@@ -198,13 +198,12 @@ def _experiment(client: MlflowClient, name: str | None) -> str:
 
 
 def _parent(client: MlflowClient, experiment_id: str, report: Any) -> str:
-    name = report.name
-    quoted = name.replace("'", "\\'")
+    quoted = report.name.replace("'", "\\'")
     query = f"tags.`{STUDY_TAG}` = '{quoted}' and tags.`{ROLE_TAG}` = '{STUDY_ROLE}'"
     for run in client.search_runs([experiment_id], query, max_results=1):
         return str(run.info.run_id)
     mark_as_model_training(client, experiment_id)
-    tags = {STUDY_TAG: name, ROLE_TAG: STUDY_ROLE, MLFLOW_RUN_NAME: _called(report)}
+    tags = {STUDY_TAG: report.name, ROLE_TAG: STUDY_ROLE, MLFLOW_RUN_NAME: _called(report)}
     return _create(client, experiment_id, tags)
 
 
@@ -214,9 +213,8 @@ def _create(client: MlflowClient, experiment_id: str, tags: Mapping[str, str]) -
 
 def _called(report: Any) -> str:
     """Return the name of a study, or what it tunes where Optuna made the name up."""
-    if not report.name.startswith("no-name-"):
-        return str(report.name)
-    return f"study of {', '.join(report.best.trial.params)}"
+    made_up = report.name.startswith("no-name-")
+    return f"study of {', '.join(report.best.trial.params)}" if made_up else str(report.name)
 
 
 def _logged_trials(
