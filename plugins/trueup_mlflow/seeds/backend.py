@@ -2,8 +2,8 @@
 
 ``mlflow run . --backend trueup-seeds --backend-config '{"seeds": 5, "workers": 1}'`` makes a child
 run of each seed, waits for all of them, summarises their metrics on the parent and prints the
-summary. Each child is an ``mlflow run`` of its own, so that environment managers and project code
-behave as always.
+summary. Each child is what ``mlflow run`` makes of the entry point, or an ``mlflow run`` of its own
+where that builds an environment, so that environment managers and project code behave as always.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from mlflow.projects.submitted_run import SubmittedRun
 from mlflow.projects.utils import (
     PROJECT_ENV_MANAGER,
     fetch_and_validate_project,
+    get_entry_point_command,
     get_or_create_run,
     get_run_env_vars,
     load_project,
 )
 from mlflow.tracking import MlflowClient
-from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
+from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_PROJECT_BACKEND, MLFLOW_RUN_NAME
 
 from trueup.redact import without_credentials
 from trueup_mlflow.context import AUTOLOG_VARIABLE, SEED_VARIABLE
@@ -155,6 +156,12 @@ class _Project:
         words = without_credentials(" ".join([project, *asked]))
         return f"{words}, {n_seeds} seed{'s' if n_seeds > 1 else ''}"
 
+    def runs_as_it_is(self) -> bool:
+        """Say whether the entry point runs in this environment, in the folder of the project."""
+        on_databricks = mlflow.get_tracking_uri().startswith("databricks")
+        is_local = self.env_manager == "local" and not load_project(self.work_dir).docker_env
+        return is_local and not on_databricks and os.name == "posix"
+
     def create_run(self, seed: int, parent_run_id: str) -> str:
         run = get_or_create_run(
             None,
@@ -170,17 +177,27 @@ class _Project:
             (MLFLOW_PARENT_RUN_ID, parent_run_id),
             (MLFLOW_RUN_NAME, f"seed {seed}"),
             (SEED_TAG, str(seed)),
+            (MLFLOW_PROJECT_BACKEND, "local"),
         ):
             client.set_tag(run.info.run_id, tag, value)
         return str(run.info.run_id)
 
     def command(self, seed: int, run_id: str) -> list[str]:
-        params = [f"{name}={value}" for name, value in self.seed_params(seed).items()]
+        """Return the command of a seed.
+
+        Where the project runs in this environment it is the entry point's own: ``mlflow run`` would
+        import for seconds to start the same.
+        """
+        if self.runs_as_it_is():
+            params = {name: str(value) for name, value in self.seed_params(seed).items()}
+            project = load_project(self.work_dir)
+            return ["bash", "-c", *get_entry_point_command(project, self.entry_point, params, None)]
+        words = [f"{name}={value}" for name, value in self.seed_params(seed).items()]
         return [
             *(sys.executable, "-m", "mlflow", "run", self.work_dir),
             *("--entry-point", self.entry_point, "--run-id", run_id),
             *(("--env-manager", self.env_manager) if self.env_manager else ()),
-            *(word for param in params for word in ("--param-list", param)),
+            *(part for word in words for part in ("--param-list", word)),
         ]
 
 
@@ -308,7 +325,8 @@ def _run_seed(project: _Project, seed: int, parent_run_id: str, processes: SeedP
         # Seeds the generators of a project that declares no seed, and logs calibrated twins.
         AUTOLOG_VARIABLE: os.environ.get(AUTOLOG_VARIABLE, "1"),
     }
-    success = processes.run(project.command(seed, run_id), environment)
+    folder = project.work_dir if project.runs_as_it_is() else None
+    success = processes.run(project.command(seed, run_id), environment, folder)
     client = MlflowClient()
     status = RunStatus.from_string(client.get_run(run_id).info.status)
     if processes.stopped and not success:

@@ -33,12 +33,14 @@ class SeedProcesses:
         """Whether :meth:`stop` was called; no command starts any more."""
         return self._stopped
 
-    def run(self, command: Sequence[str], environment: Mapping[str, str]) -> bool:
-        """Run a command to its end and return whether it succeeded."""
+    def run(
+        self, command: Sequence[str], environment: Mapping[str, str], folder: str | None
+    ) -> bool:
+        """Run a command to its end, in a folder or in this one, and return whether it succeeded."""
         with self._lock:
             if self._stopped:
                 return False
-            process = subprocess.Popen(command, env=environment, start_new_session=True)
+            process = subprocess.Popen(command, env=environment, cwd=folder, start_new_session=True)
             self._running.add(process)
         success = process.wait() == 0
         with self._lock:
