@@ -100,7 +100,7 @@ def log_study(
     client = client or MlflowClient()
     experiment_id = _experiment(client, experiment_name)
     key = metric_key(report.loss, prefix)
-    parent = _parent(client, experiment_id, report.name)
+    parent = _parent(client, experiment_id, report)
     known = _logged_trials(client, experiment_id, parent)
     for row in report.rows:
         run_id, n_logged = known.get(str(row.number), (None, 0))
@@ -197,18 +197,26 @@ def _experiment(client: MlflowClient, name: str | None) -> str:
     return str(client.create_experiment(name) if known is None else known.experiment_id)
 
 
-def _parent(client: MlflowClient, experiment_id: str, name: str) -> str:
+def _parent(client: MlflowClient, experiment_id: str, report: Any) -> str:
+    name = report.name
     quoted = name.replace("'", "\\'")
     query = f"tags.`{STUDY_TAG}` = '{quoted}' and tags.`{ROLE_TAG}` = '{STUDY_ROLE}'"
     for run in client.search_runs([experiment_id], query, max_results=1):
         return str(run.info.run_id)
     mark_as_model_training(client, experiment_id)
-    tags = {STUDY_TAG: name, ROLE_TAG: STUDY_ROLE, MLFLOW_RUN_NAME: name}
+    tags = {STUDY_TAG: name, ROLE_TAG: STUDY_ROLE, MLFLOW_RUN_NAME: _called(report)}
     return _create(client, experiment_id, tags)
 
 
 def _create(client: MlflowClient, experiment_id: str, tags: Mapping[str, str]) -> str:
     return new_run(client, experiment_id, {VERSION_TAG: __version__, **tags})
+
+
+def _called(report: Any) -> str:
+    """Return the name of a study, or what it tunes where Optuna made the name up."""
+    if not report.name.startswith("no-name-"):
+        return str(report.name)
+    return f"study of {', '.join(report.best.trial.params)}"
 
 
 def _logged_trials(

@@ -180,9 +180,10 @@ def test_numbers_have_no_calibrated_key(client):
 
 
 def test_run_of_the_study_says_what_was_selected_with_a_picture(client):
-    study = tuned()
+    study = tuned(name=None)  # Optuna makes a name up
     parent = log_study(report_study(study), experiment_name="studies", client=client)
     run = client.get_run(parent)
+    assert run.info.run_name == "study of x"
     note = run.data.tags["mlflow.note.content"]
     assert note.startswith(f"Trial {run.data.tags['trueup.trial']} of 5 configurations (x=")
     assert "calibrated_log_loss" in note
