@@ -17,10 +17,11 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from trueup.arguments import whole_number
 from trueup.errors import StateMismatchError
+from trueup_optuna.pruner import SeedRacePruner
 from trueup_optuna.shrunken_means import MOST, final_share, noise_share
 from trueup_optuna.study.companions import open_companion
 from trueup_optuna.study.ranking import CONFIG, RECORD, SEED_INDEX, standings
-from trueup_optuna.study.study_state import BUDGET
+from trueup_optuna.study.study_state import BUDGET, SEED_ORDER, pin
 from trueup_optuna.study.trial_state import (
     FAILED,
     STATUS,
@@ -211,6 +212,9 @@ def pin_budget(study: optuna.Study, trainings: int | None) -> None:
         )
     if known != trainings:
         study.set_user_attr(BUDGET, trainings)
+    if trainings is not None:
+        raced = isinstance(study.pruner, SeedRacePruner)  # it compares under shared seeds
+        pin(study, {SEED_ORDER: "same" if raced else "turned"})
 
 
 def _has_seeds(study: optuna.Study) -> bool:

@@ -19,6 +19,7 @@ from trueup import evaluate
 from trueup.errors import InvalidInputError
 from trueup.losses import LOSSES, Loss, get_loss
 from trueup.read.rows import read_rows
+from trueup.resampling.measures import read_measure
 from trueup.resampling.strategies import Pairs
 
 Scorer = Callable[..., float]
@@ -30,6 +31,24 @@ def is_scorer(loss: Any) -> bool:
     if isinstance(loss, str):
         return loss not in (*LOSSES, *_RANKS) and loss in get_scorer_names()
     return hasattr(loss, "_score_func") and hasattr(loss, "_sign")
+
+
+def is_maximized(loss: Any, y: Any) -> bool:
+    """Say whether a loss that isn't a scorer is better where it is greater.
+
+    Raises
+    ------
+    InvalidInputError
+        If a function doesn't say.
+    """
+    better = read_measure(loss, y).greater_is_better
+    if better is None:
+        raise InvalidInputError(
+            "loss must say its direction",
+            repr(loss),
+            "Give the function an attribute greater_is_better.",
+        )
+    return better
 
 
 @dataclass(frozen=True)

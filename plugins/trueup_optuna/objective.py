@@ -34,7 +34,6 @@ from trueup_optuna.seeds import SeedList
 from trueup_optuna.study.companions import pin_identity
 from trueup_optuna.study.study_state import (
     RULE,
-    SEED_ORDER,
     SEEDS,
     PinnedStudies,
     check_direction,
@@ -197,9 +196,6 @@ class SeedObjective:
         pin_identity(study)
         pin(study, {SEEDS: seeds_fact(self.seeds)})
         pin_budget(study, None if self._budget is None else self._budget.trainings)
-        if self._budget is not None:
-            same = isinstance(study.pruner, SeedRacePruner)  # it compares under shared seeds
-            pin(study, {SEED_ORDER: "same" if same else "turned"})
         self._score.pin(study)
         if isinstance(study.pruner, SeedRacePruner):
             study.pruner.pin(study)

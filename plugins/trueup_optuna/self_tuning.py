@@ -21,10 +21,15 @@ from sklearn.utils.validation import (
 from trueup.errors import InvalidInputError
 from trueup.losses import Loss
 from trueup.resampling.generalization import generalization_error, read_data
-from trueup.resampling.measures import read_measure
 from trueup.resampling.strategies import Pairs, read_splits
-from trueup_optuna.inner_score import InnerScore, fit_weight, is_scorer
-from trueup_optuna.tuning_samplers import SearchSpace, check_space, make_sampler, suggest
+from trueup_optuna.inner_score import InnerScore, fit_weight, is_maximized, is_scorer
+from trueup_optuna.tuning_samplers import (
+    SearchSpace,
+    check_space,
+    make_pruner,
+    make_sampler,
+    suggest,
+)
 
 _PARAMS = "params"
 Direction = Literal["maximize", "minimize"]
@@ -184,17 +189,9 @@ class SelfTuningLearner(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         return InnerScore.of(loss, self.inducer, y, weight, calibrated=self.calibrated)
 
     def _direction(self, y: Any) -> Direction:
-        loss = self._loss()
         if self._inner is not None:
             return "maximize" if self._inner.sign > 0.0 else "minimize"
-        better = read_measure(loss, y).greater_is_better
-        if better is None:
-            raise InvalidInputError(
-                "loss must say its direction",
-                repr(loss),
-                "Give the function an attribute greater_is_better.",
-            )
-        return "maximize" if better else "minimize"
+        return "maximize" if is_maximized(self._loss(), y) else "minimize"
 
     def _tune(self, X: Any, y: Any, pairs: Pairs, direction: Direction) -> optuna.Study:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -202,7 +199,7 @@ class SelfTuningLearner(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
             study_name="self-tuning",  # Hyperband draws brackets from the name
             direction=direction,
             sampler=make_sampler(self.sampler, self.search_space, self.n_trials, seed),
-            pruner=_pruner(self.sampler, len(pairs)),
+            pruner=make_pruner(self.sampler, len(pairs)),
         )
 
         def objective(trial: optuna.Trial) -> float:
@@ -312,9 +309,3 @@ class SelfTuningLearner(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         tags.target_tags = replace(own.target_tags, multi_output=several)
         tags.input_tags = own.input_tags
         return tags
-
-
-def _pruner(sampler: Any, n_splits: int) -> optuna.pruners.BasePruner:
-    if sampler != "hyperband":
-        return optuna.pruners.NopPruner()
-    return optuna.pruners.HyperbandPruner(min_resource=1, max_resource=n_splits)

@@ -139,3 +139,10 @@ def _spaced(distribution: Any, points: int) -> list[Any]:
     if isinstance(distribution, IntDistribution):
         return sorted({int(value) for value in np.round(values)})
     return [float(v) for v in np.clip(values, distribution.low, distribution.high)]
+
+
+def make_pruner(sampler: Any, n_splits: int) -> optuna.pruners.BasePruner:
+    """Return the pruner that goes with a sampler: Hyperband spends inner test sets."""
+    if sampler != "hyperband":
+        return optuna.pruners.NopPruner()
+    return optuna.pruners.HyperbandPruner(min_resource=1, max_resource=n_splits)

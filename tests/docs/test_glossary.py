@@ -15,6 +15,7 @@ PLUGIN = ROOT / "plugins" / "trueup_mlflow"
 GLOSSARY = (ROOT / "docs" / "keys.md").read_text()
 WITH_KEYS = [*(PLUGIN / "write").glob("*items.py"), PLUGIN / "log" / "log_study.py"]
 NO_KEYS = {"corrections", "members", "moved", "reasons", "timestamp"}  # of the record of a batch
+NO_KEYS |= {"trial "}  # names in a figure
 
 
 def literal_parts(node: ast.AST | None, constants: dict[str, str]) -> list[str]:

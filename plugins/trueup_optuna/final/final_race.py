@@ -25,10 +25,7 @@ from trueup.losses import Loss
 from trueup.splits import Split
 from trueup_optuna.budget import Spending
 from trueup_optuna.final.allocation import next_training
-from trueup_optuna.final.race_table import RaceRow as RaceRow
-from trueup_optuna.final.race_table import RaceTable, claim_of
-from trueup_optuna.final.race_table import count_finals as count_finals
-from trueup_optuna.final.race_table import race_table as race_table
+from trueup_optuna.final.race_table import RaceTable, claim_of, race_table
 from trueup_optuna.final.race_trial import RaceTrial
 from trueup_optuna.runtime.heartbeat import GRACE, INTERVAL, beating, check_liveness, fail_stale
 from trueup_optuna.runtime.remote import Executor, as_executor, score_seed
