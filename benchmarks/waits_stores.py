@@ -21,7 +21,7 @@ from waits import put_section
 
 HERE = Path(__file__).resolve()
 SECTION = "## Waits at a store"
-RUNS, VERSIONS, FEW, MANY, SEEDS = 2, 100, 50, 500, 5
+RUNS, VERSIONS, FEW, MANY, SEEDS = 2, 50, 20, 100, 5
 TRUEUP = (sys.executable, "-c", "from trueup_cli import main; main()")
 TRAIN = """import mlflow
 with mlflow.start_run():

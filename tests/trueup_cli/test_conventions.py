@@ -23,7 +23,6 @@ OTHER_NAMES = {  # that an option may have only beside the name that all command
 }
 PRINTS_NO_RESULT = {"ui", "report", "monitor report", "monitor watch", "monitor init"}
 """A server, paths of a file that was written, a line a file for ever, and the URI of a model."""
-OWN_MEANING = {"--metric", "--ignore", "--features", "--calibrator"}
 
 
 def commands(group=app, path=()):
