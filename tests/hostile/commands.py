@@ -26,7 +26,7 @@ ODD_TEXTS = (
     *("0x10", "1_0", "½", "None", "[]", "{}", "[" * 3000, "%", "%Q", "'", '"', "\n", "*", "**/*"),
     *("CrossFit(0)", "Rolling('x')", "InSample()", "2024-02-30", "y", "y,p", "param:", "param:`"),
     *("\x1b[2J", "\u202e", "\udcff", "../x", "a/b", "a" * 5000, "'; drop", "os:system"),
-    *("models:/", "models:/x/1", "models:/demand/99", "sqlite://", "sqlite:////no/folder/x.db"),
+    *("models:/", "models:/x/1", "models:/demand/99", "sqlite://", "sqlite:////dev/null/x.db"),
     f"nosuch://me:{SECRET}@host/x",
 )
 COMMANDS: dict[str, tuple[str, ...]] = {

@@ -19,7 +19,7 @@ from tests.trueup_cli.tune_script import SCRIPT, arguments, forget_scripts, invo
             "--storage must be a database that can be opened; got "
             "'postgresql+psycopg://me:***@127.0.0.1:1/x'. Start its server or correct the URL",
         ),
-        ("sqlite:////no/such/folder/a.db", "--storage must be a database that can be opened; got"),
+        ("sqlite:////dev/null/a.db", "--storage must be a database that can be opened; got"),
         ("sqlite:///notes.txt", "--storage must be a database that can be opened; got"),
         (
             "foo://x",
