@@ -27,7 +27,7 @@ from trueup import CrossFit, evaluate
 FloatArray = NDArray[np.float64]
 ROOT = Path(__file__).parents[1]
 TABLES = ROOT / "build" / "tune_tables"
-VALIDATION_ROWS, TEST_ROWS = 2_000, 8_000
+VALIDATION_ROWS, TEST_ROWS = 8_000, 20_000
 COLUMNS = ("validation", "calibrated_validation", "test", "calibrated_test")
 
 
@@ -249,7 +249,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("task", choices=TASKS)
     parser.add_argument("--data", type=Path, required=True, help="Folder of the data sets.")
-    parser.add_argument("--seeds", type=int, default=12)
+    parser.add_argument("--seeds", type=int, default=10)
     arguments = parser.parse_args()
     make_table(arguments.task, arguments.data, arguments.seeds)
 

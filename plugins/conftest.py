@@ -2,7 +2,8 @@
 
 Those of the monitor find a registered model ``models:/demand/1`` with its check, and the tables
 ``held_out``, ``january``, ``february`` (without labels) and ``january_labels``; those of Spark find
-a session ``spark``. An example of a framework that is not installed is skipped.
+a session ``spark``, those of tuning ``train`` and a ``study`` of six trials. An example of a
+framework that is not installed is skipped.
 """
 
 from __future__ import annotations
@@ -32,12 +33,30 @@ def _own_store(request, tmp_path, monkeypatch):
     folder = request.getfixturevalue("_monitored") if of_monitor else tmp_path
     monkeypatch.chdir(folder)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{folder / 'mlflow.db'}")
+    if request.node.name.startswith(("trueup_optuna", "trueup_mlflow.log.log_study")):
+        request.getfixturevalue("doctest_namespace").update(_tuned())
     yield
     import mlflow
 
     while mlflow.active_run():
         mlflow.end_run()
     mlflow.set_tracking_uri(None)
+
+
+def _tuned():
+    """Return the function and the study of the example of ``SeedObjective``."""
+    import optuna
+
+    from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
+
+    def train(trial, seed):
+        return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    sampler = optuna.samplers.RandomSampler(0)
+    study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
+    study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    return {"study": study, "train": train}
 
 
 @pytest.fixture(scope="session")

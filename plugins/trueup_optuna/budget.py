@@ -16,8 +16,8 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from trueup.arguments import whole_number
-from trueup.decide.noise import MOST, final_share, noise_share
 from trueup.errors import StateMismatchError
+from trueup_optuna.shrunken_means import MOST, final_share, noise_share
 from trueup_optuna.study.companions import open_companion
 from trueup_optuna.study.ranking import CONFIG, RECORD, SEED_INDEX, standings
 from trueup_optuna.study.study_state import BUDGET
@@ -30,11 +30,15 @@ from trueup_optuna.study.trial_state import (
     seed_records,
 )
 
-_EARLY = 12
+_EARLY = 8
 """Configurations among which the better half gets a second seed."""
+_LATE = 10 * _EARLY
+"""Trials from which on none can be among them, however many failed."""
 _REPEATS = 3
 """Repeated configurations after which seeds that change nothing need no more of them."""
 _NEGLIGIBLE = 0.01
+_IDLE = 20
+"""Trials in a row without a training after which the sampler has nothing else to propose."""
 _LEAST = 10
 
 
@@ -78,7 +82,8 @@ class Spending:
         """The noise near the best; None as long as no configuration has two seeds."""
         if self._n_repeated == 0:
             return None
-        return noise_share(self.table.worth.mean, self.table.noise_near_best)
+        worth = self.table.worth
+        return noise_share(worth.mean, worth.noise)
 
     @property
     def _n_repeated(self) -> int:
@@ -100,8 +105,7 @@ class Spending:
             return False
         if self._n_repeated >= _REPEATS and (self.noise_share or 0.0) < _NEGLIGIBLE:
             return False
-        first = self.table.values[:, 0][self.table.n_seeds > 0]
-        return bool(self.table.values[index, 0] <= np.median(first))
+        return bool(self.table.means[index] <= np.median(self.table.means[self.table.n_seeds > 0]))
 
     def value_of(self, number: int) -> float:
         """Return what the sampler is told: the shrunken mean, once the noise is known."""
@@ -142,17 +146,29 @@ class BudgetedSearch:
         return spending.twin(drawn, trial.number) if drawn else None
 
     def next_seed(self, trial: optuna.Trial, number: int) -> int:
-        """Mark a trial as a twin; return the index of the next seed for its parameters."""
+        """Mark a trial as a twin; return the index of the next seed for its parameters.
+
+        Raises
+        ------
+        optuna.TrialPruned
+            If they have had all seeds. A sampler that proposes nothing else ends the search.
+        """
         trial.set_user_attr(TWIN_OF, number)
         index = Spending(trial.study).n_seeds(number)
         if index >= self._n_max:
-            stop_search(trial.study)  # the sampler has nothing else to propose
+            latest = trial.study.get_trials(deepcopy=False)[-_IDLE - 1 : -1]
+            if len(latest) == _IDLE and all(_is_idle(one) for one in latest):
+                stop_search(trial.study)
+            raise optuna.TrialPruned("these parameters have had all seeds")
         return index
 
     def repeats(self, trial: optuna.Trial, n_done: int) -> bool:
         """Say whether a trial gets another seed at once; one like an earlier trial is marked."""
+        drawn = bool(trial.relative_params)  # then it has no twin, as was seen at its beginning
+        if drawn and trial.number >= _LATE:
+            return False
         spending = Spending(trial.study)
-        twin = spending.twin(trial.params, trial.number)
+        twin = None if drawn else spending.twin(trial.params, trial.number)
         if twin is not None:
             trial.set_user_attr(TWIN_OF, twin)
         return twin is None and n_done == 1 and spending.repeats(trial.number)
@@ -205,6 +221,11 @@ def stop_search(study: optuna.Study) -> None:
     """End ``study.optimize`` after this trial; whoever asks and tells looks for itself."""
     with suppress(RuntimeError):
         study.stop()
+
+
+def _is_idle(trial: FrozenTrial) -> bool:
+    """Say whether a trial met parameters that have had all seeds."""
+    return trial.state == TrialState.PRUNED and TWIN_OF in trial.user_attrs
 
 
 def _is_lost(trial: FrozenTrial) -> bool:

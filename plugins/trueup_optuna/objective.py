@@ -10,7 +10,7 @@ import numpy as np
 import optuna
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import InMemoryStorage
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 
 from trueup.arguments import whole_number
 from trueup.errors import InvalidInputError, StateMismatchError
@@ -34,10 +34,12 @@ from trueup_optuna.seeds import SeedList
 from trueup_optuna.study.companions import pin_identity
 from trueup_optuna.study.study_state import (
     RULE,
+    SEED_ORDER,
     SEEDS,
     PinnedStudies,
     check_direction,
     pin,
+    seed_position,
     seeds_fact,
     single_objective,
 )
@@ -77,7 +79,8 @@ class SeedObjective:
         Trainings of search and finals together, in place of ``n_base`` and ``n_startup_seeds``:
         one seed a configuration to begin with, and the noise of a few repeated ones decides, on the
         way, when the search stops for ``finals`` to spend the rest. The search stops by itself:
-        ``study.optimize(objective)`` needs no ``n_trials``.
+        ``study.optimize(objective)`` needs no ``n_trials``. Seeds take turns: each configuration
+        begins at another one, unless a SeedRacePruner has to compare under the same.
     split : Split, optional
         For ``(y_true, y_pred)``; CrossFit() by default.
     loss : str or Loss, default "log_loss"
@@ -194,6 +197,9 @@ class SeedObjective:
         pin_identity(study)
         pin(study, {SEEDS: seeds_fact(self.seeds)})
         pin_budget(study, None if self._budget is None else self._budget.trainings)
+        if self._budget is not None:
+            same = isinstance(study.pruner, SeedRacePruner)  # it compares under shared seeds
+            pin(study, {SEED_ORDER: "same" if same else "turned"})
         self._score.pin(study)
         if isinstance(study.pruner, SeedRacePruner):
             study.pruner.pin(study)
@@ -214,7 +220,8 @@ class SeedObjective:
         return min(wanted, self.seeds.n)
 
     def _run(self, trial: optuna.Trial) -> float:
-        values = _restore(trial)
+        origin = trial.study._storage.get_trial(trial._trial_id)
+        values = _restore(trial, origin)
         if self._budget is not None and not values:
             twin = self._budget.begin(trial)
             if twin is not None:
@@ -222,7 +229,7 @@ class SeedObjective:
         while self._wants_seed(trial, len(values)):
             index = len(values)
             try:
-                record = self._checked(trial, index)
+                record = self._checked(trial, index, origin)
             except FailedSeedError as failure:
                 return self._without(trial, values, failure)
             trial.set_user_attr(seed_key(index), record.to_attribute())
@@ -237,26 +244,27 @@ class SeedObjective:
         """Train the next seed of the earlier trial that has these parameters."""
         assert self._budget is not None
         index = self._budget.next_seed(trial, number)
-        if index < self.seeds.n:
-            try:
-                record = self._checked(trial, index)
-            except FailedSeedError as failure:
-                return self._without(trial, [], failure)
-            keep_further_seed(trial.study, number, index, record)
+        origin = trial.study.get_trials(deepcopy=False)[number]
+        try:
+            record = self._checked(trial, index, origin)
+        except FailedSeedError as failure:
+            return self._without(trial, [], failure)
+        keep_further_seed(trial.study, number, index, record)
         return self._budget.end(trial)
 
-    def _checked(self, trial: optuna.Trial, index: int) -> SeedRecord:
-        record = self._train(trial, index)
+    def _checked(self, trial: optuna.Trial, index: int, origin: FrozenTrial) -> SeedRecord:
+        position = seed_position(trial.study, origin, index)
+        record = self._train(trial, index, self.seeds.search[position])
         if record.vanilla is not None:
             check_direction(trial.study)
-        self._check_rows(trial.study, index, record)
+        self._check_rows(trial.study, position, record)
         return record
 
-    def _train(self, trial: optuna.Trial, index: int) -> SeedRecord:
+    def _train(self, trial: optuna.Trial, index: int, seed: int) -> SeedRecord:
         inner = EpochTrial(trial, self._epochs.study_of(trial.study) if index == 0 else None)
         state = TrialState.FAIL
         try:
-            record = self._score(inner, self.seeds.search[index])
+            record = self._score(inner, seed)
             state = TrialState.COMPLETE
         except optuna.TrialPruned:
             state = TrialState.PRUNED
@@ -286,9 +294,8 @@ class SeedObjective:
             )
 
 
-def _restore(trial: optuna.Trial) -> list[float]:
+def _restore(trial: optuna.Trial, frozen: FrozenTrial) -> list[float]:
     """Return the finished seeds of a retried trial; report those that a crash left unreported."""
-    frozen = trial.study._storage.get_trial(trial._trial_id)
     assert frozen.state == TrialState.RUNNING
     values = [record.value for record in seed_records(frozen.user_attrs)]
     for index in range(len(values)):

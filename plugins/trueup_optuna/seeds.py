@@ -18,7 +18,7 @@ class SeedList:
     ----------
     n : int
         Seeds that search and finals may use, at least 1; every configuration meets them in the same
-        order.
+        order, with a budget from another one on.
     confirm : int, default 5
         Seeds that nothing but :func:`trueup_optuna.confirm` can draw, at least 0.
     values : tuple of int, optional

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ import pytest
 from optuna.trial import TrialState
 from tests.trueup_cli.tune_script import arguments, invoke
 
+from trueup_cli.tune import progress as tune_progress
 from trueup_cli.tune import run as tune_run
 from trueup_cli.tune.plan import TunePlan
 from trueup_cli.tune.storage import load_study
@@ -33,9 +35,39 @@ def test_a_budget_splits_itself(folder):
     assert int(standings(load_study("trueup-study.journal", "trueup")).n_seeds.sum()) == 30
 
 
-@pytest.mark.parametrize("option", ["--trials", "--n-base", "--finals"])
-def test_a_budget_stands_alone(folder, option):
-    result = invoke("my_script.py:train_number", "--budget", "24", option, "3")
+@pytest.mark.parametrize(("options", "unit"), [((), "trials"), (("--budget", "24"), "trainings")])
+def test_lines_tell_how_far_a_long_study_is(folder, monkeypatch, options, unit):
+    monkeypatch.setattr(tune_progress, "_FIRST_LINE", 0.02)
+    slow = "def slow(trial, seed):\n    time.sleep(0.03)\n    return train_number(trial, seed)\n"
+    with Path("my_script.py").open("a") as script:
+        script.write(slow)
+    given = options or ("--trials", "6", "--finals", "5")
+    lines = invoke("my_script.py:slow", *SHORT, *given).stderr.splitlines()
+    search, final = ([line for line in lines if line.startswith(s)] for s in ("search", "finals"))
+    assert f"{unit} after 0:00:0" in search[0]
+    assert "trainings after" in final[-1]
+    assert not options or final[-1].startswith("finals: 24 of 24 trainings")
+
+
+def test_a_short_study_is_quiet_without_a_terminal(folder):
+    assert invoke(*arguments()).stderr == ""
+
+
+def test_a_terminal_shows_a_bar(folder):
+    inner = "from trueup_cli.tune.command import tune; tune()"
+    line = "stty rows 24 cols 80; exec " + shlex.join([sys.executable, "-c", inner, *arguments()])
+    command = [sys.executable, "-c", f"import pty; pty.spawn(['sh', '-c', {line!r}])"]
+    shown = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    assert "search: 100%" in shown
+    assert "6/6" in shown
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--trials", "3"), ("--n-base", "3"), ("--finals", "3"), ("--alpha", "0.1")],
+)
+def test_a_budget_stands_alone(folder, option, value):
+    result = invoke("my_script.py:train_number", "--budget", "24", option, value)
     assert result.exit_code == 2
     assert f"--budget must stand alone; got {option} too" in result.output
 

@@ -7,10 +7,18 @@ from optuna.trial import TrialState
 from tests.trueup_optuna.training import result, train, train_maximized
 
 from trueup.errors import InvalidInputError, StateMismatchError
-from trueup_optuna import SeedList, SeedObjective, confirm, finals, open_journal
+from trueup_optuna import (
+    SeedList,
+    SeedObjective,
+    SeedRacePruner,
+    confirm,
+    finals,
+    open_journal,
+)
 from trueup_optuna.budget import Spending
+from trueup_optuna.shrunken_means import unit_cube
 from trueup_optuna.study.ranking import standings
-from trueup_optuna.unit_cube import unit_cube
+from trueup_optuna.study.trial_state import seed_records
 
 
 def searched(function=train, *, budget=60, direction="minimize", storage=None, **arguments):
@@ -67,7 +75,9 @@ def test_maximizing_mirrors_minimizing():
 def test_the_sampler_sees_shrunken_means_and_the_trial_keeps_what_it_measured():
     study = searched(noisy(0.3))
     late = study.trials[-1]
-    assert late.intermediate_values[0] == noisy(0.3)(optuna.trial.FixedTrial(late.params), 0)
+    (record,) = seed_records(late.user_attrs)
+    measured = noisy(0.3)(optuna.trial.FixedTrial(late.params), record.seed)
+    assert late.intermediate_values[0] == record.value == measured
     drawn = [abs(t.value - t.intermediate_values[max(t.intermediate_values)]) for t in study.trials]
     assert max(drawn) > 0.05
 
@@ -118,9 +128,27 @@ def test_a_configuration_that_comes_again_gets_its_next_seed(sampler):
     table = finals(study, small)
     assert len(calls) == 60
     assert len({row.params["x"] for row in table.rows}) == len(table.rows)
-    repeated = len(calls) - len(set(calls))
-    assert repeated <= (4 if sampler is optuna.samplers.TPESampler else 40)
-    assert sum(row.n_seeds for row in table.rows) == len(set(calls))
+    wasted = len(calls) - sum(row.n_seeds for row in table.rows)
+    assert wasted <= (8 if sampler is optuna.samplers.TPESampler else 48)
+    assert all(len({r.seed for r in row.records}) == row.n_seeds for row in table.rows)
+
+
+@pytest.mark.parametrize("race", [False, True])
+def test_seeds_take_turns_unless_a_race_compares_under_shared_ones(race):
+    pruner = SeedRacePruner(None) if race else optuna.pruners.NopPruner()
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0), pruner=pruner)
+    study.optimize(SeedObjective(noisy(0.3), seeds=SeedList(8), budget=40))
+    firsts = [seed_records(trial.user_attrs)[0].seed for trial in study.trials]
+    assert firsts == [0 if race else max(0, n - 5) % 8 for n in range(len(firsts))]
+    finals(study, noisy(0.3))
+    table = standings(study)
+    for trial, records in zip(table.trials, table.records, strict=True):
+        start = firsts[trial.number]
+        assert [r.seed for r in records] == [(start + i) % 8 for i in range(len(records))]
+    other = optuna.pruners.NopPruner() if race else SeedRacePruner(None)
+    study.pruner = other
+    with pytest.raises(StateMismatchError, match="must be"):
+        study.optimize(SeedObjective(noisy(0.3), seeds=SeedList(8), budget=50))
 
 
 def test_a_search_ends_where_the_space_has_no_further_seed():

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from trueup_cli.tune.plan import TunePlan
 
 COMMANDLINE = click.core.ParameterSource.COMMANDLINE
-_SPLIT = ("trials", "n_base", "finals")
-"""Options that a budget decides."""
+_SPLIT = ("trials", "n_base", "finals", "alpha", "variance", "epsilon")
+"""Options that a budget decides, or has no use for: it eliminates nothing."""
 _FIGURES = (".png", ".svg", ".pdf")
 
 
@@ -188,8 +188,7 @@ def report(storage: str, study_name: str, as_json: bool, plot: Path | None) -> N
 
 
 def _plan(options: dict[str, Any]) -> TunePlan:
-    from trueup_cli.tune.plan import TunePlan
-    from trueup_cli.tune.samplers import grid_size
+    from trueup_cli.tune.plan import TunePlan, grid_size
 
     if options["sampler"] == "grid":
         points = grid_size(options["space"], options["trials"])
@@ -231,12 +230,11 @@ def _run(plan: TunePlan, workers: int, resume: bool, ending: dict[str, Any]) -> 
     import optuna
 
     from trueup_cli.tune import run as tune_run
-    from trueup_cli.tune.begun import kept_with_results
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     tune_run.plan_objective(plan)  # a wrong path or space is found before a study is made
     study = tune_run.prepare_study(plan, resume=resume)
-    with kept_with_results(study, new=not resume):
+    with tune_run.kept_with_results(study, new=not resume):
         _run_stages(plan, workers)
         _conclude(plan, **ending)
 
@@ -244,9 +242,11 @@ def _run(plan: TunePlan, workers: int, resume: bool, ending: dict[str, Any]) -> 
 def _run_stages(plan: TunePlan, workers: int) -> None:
     from trueup_cli.tune import run as tune_run
     from trueup_cli.tune import workers as tune_workers
+    from trueup_cli.tune.plan import STAGES
+    from trueup_cli.tune.progress import progress
 
-    for stage in tune_run.STAGES:
-        with tune_run.progress(plan, stage):
+    for stage in STAGES:
+        with progress(plan, stage):
             if workers == 1:
                 tune_run.run_stage(plan, stage)
             else:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
-from threading import Event, Thread
-from typing import Any, Literal
+from threading import Event
+from typing import Any
 
 import numpy as np
 import optuna
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
-from tqdm import tqdm
 
-from trueup.errors import InvalidInputError
-from trueup_cli.tune.begun import check_begun
-from trueup_cli.tune.plan import TunePlan
-from trueup_cli.tune.samplers import SAMPLERS, epoch_pruner_of, grid_sampler
+from trueup.errors import InvalidInputError, StateMismatchError
+from trueup_cli.shell.output import echo
+from trueup_cli.tune.plan import SAMPLERS, Stage, TunePlan, epoch_pruner_of, grid_sampler
+from trueup_cli.tune.progress import FINISHED
 from trueup_cli.tune.space import load_exceptions, load_space, load_train, with_space
 from trueup_cli.tune.storage import load_study, open_storage
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals, recover_stale
@@ -28,12 +26,8 @@ from trueup_optuna.budget import Spending
 from trueup_optuna.runtime.heartbeat import ABANDONED
 from trueup_optuna.runtime.signals import hold_signals
 from trueup_optuna.scoring import Train
-from trueup_optuna.study.trial_state import FAILED, STATUS, root_number
-
-Stage = Literal["search", "finals"]
-STAGES: tuple[Stage, ...] = ("search", "finals")
-
-_FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
+from trueup_optuna.study.study_state import METRIC, RULE, SEEDS
+from trueup_optuna.study.trial_state import FAILED, STATUS, root_number, seed_records
 
 
 def prepare_study(plan: TunePlan, *, resume: bool) -> optuna.Study:
@@ -59,17 +53,91 @@ def prepare_study(plan: TunePlan, *, resume: bool) -> optuna.Study:
     return study
 
 
+def check_begun(study: optuna.Study, plan: TunePlan) -> None:
+    """Refuse a plan that goes on with other options than the study was begun with.
+
+    Raises
+    ------
+    StateMismatchError
+        Naming the first option that differs, and both values.
+    """
+    asked = _asked(plan)
+    for option, begun in _begun(study).items():
+        if begun is not None and begun != asked[option]:
+            raise StateMismatchError(
+                f"{option} must be what the study {plan.study_name!r} was begun with, {begun!r}",
+                repr(asked[option]),
+                "Repeat the options of the first run, or begin another study with --study-name.",
+            )
+
+
+def _begun(study: optuna.Study) -> dict[str, Any]:
+    """Return the options that are known; a study made in Python may lack some of them."""
+    facts = study.user_attrs
+    rule, seeds = facts.get(RULE, {}), facts.get(SEEDS)
+    return {
+        "--direction": study.direction.name.lower(),
+        "--loss": facts.get(METRIC),
+        "--trials": rule.get("n_configs"),
+        "--seeds": None if seeds is None else len(seeds["search"]),
+        "--confirm": None if seeds is None else len(seeds["confirm"]),
+        "--alpha": rule.get("alpha"),
+        "--epsilon": rule.get("epsilon"),
+        "--variance": rule.get("variance"),
+    }
+
+
+def _asked(plan: TunePlan) -> dict[str, Any]:
+    return {
+        "--direction": plan.direction,
+        "--loss": plan.loss,
+        "--trials": plan.trials,
+        "--seeds": plan.seeds,
+        "--confirm": plan.confirm,
+        "--alpha": plan.alpha,
+        "--epsilon": plan.epsilon,
+        "--variance": plan.variance,
+    }
+
+
+@contextmanager
+def kept_with_results(study: optuna.Study, *, new: bool) -> Iterator[None]:
+    """Delete a new study where an error ends it before its first result; else say that it stays."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        echo("Interrupted; the study is kept. Go on with --resume.", err=True)
+        raise
+    except Exception:
+        if new and _is_empty(study):
+            optuna.delete_study(study_name=study.study_name, storage=study._storage)
+        else:
+            echo("The study is kept. Mend the error and go on with --resume.", err=True)
+        raise
+
+
+def _is_empty(study: optuna.Study) -> bool:
+    return all(
+        trial.state == TrialState.FAIL and not seed_records(trial.user_attrs)
+        for trial in study.get_trials(deepcopy=False)
+    )
+
+
 def open_study(plan: TunePlan, *, load_if_exists: bool = True) -> optuna.Study:
     """Return the study of a plan, with its pruner."""
     return optuna.create_study(
         storage=open_storage(plan.storage),
         study_name=plan.study_name,
         direction=plan.direction,
-        pruner=SeedRacePruner(
-            plan.trials if plan.budget is None else None, plan.alpha, plan.epsilon, plan.variance
-        ),
+        pruner=_pruner(plan),
         load_if_exists=load_if_exists,
     )
+
+
+def _pruner(plan: TunePlan) -> optuna.pruners.BasePruner:
+    if plan.budget is not None:  # seeds take turns, so no two configurations can be raced
+        return optuna.pruners.NopPruner()
+    return SeedRacePruner(plan.trials, plan.alpha, plan.epsilon, plan.variance)
 
 
 def plan_sampler(plan: TunePlan, worker: int, begun: int) -> optuna.samplers.BaseSampler:
@@ -212,38 +280,10 @@ def _run_trial(study: optuna.Study, objective: SeedObjective, plan: TunePlan) ->
 
 def count_finished(study: optuna.Study) -> int:
     """Return the number of finished trials."""
-    return len(study.get_trials(deepcopy=False, states=_FINISHED))
+    return len(study.get_trials(deepcopy=False, states=FINISHED))
 
 
 def count_failed(study: optuna.Study) -> int:
     """Return the number of trials that a failed seed has ended."""
     failed = study.get_trials(deepcopy=False, states=(TrialState.FAIL,))
     return sum(FAILED in trial.user_attrs for trial in failed)
-
-
-@contextmanager
-def progress(plan: TunePlan, stage: Stage) -> Iterator[None]:
-    """Show how far a stage is, on a terminal."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    total = plan.trials if stage == "search" and plan.budget is None else plan.finals
-    stop = Event()
-    thread = Thread(target=_follow, args=(plan, stage, total, stop), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-
-
-def _follow(plan: TunePlan, stage: Stage, total: int | None, stop: Event) -> None:
-    name = plan.study_name + ("::finals" if stage == "finals" else "")
-    with tqdm(total=total, desc=stage, unit="trial" if stage == "search" else "seed") as bar:
-        done = False
-        while not done:
-            done = stop.wait(0.5)
-            with suppress(InvalidInputError):  # the finals' study is made by the first worker
-                bar.n = count_finished(load_study(plan.storage, name))
-            bar.refresh()

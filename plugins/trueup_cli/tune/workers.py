@@ -26,8 +26,7 @@ from trueup_cli.shell.output import show_traceback
 from trueup_optuna.runtime.signals import hold_signals
 
 if TYPE_CHECKING:
-    from trueup_cli.tune.plan import TunePlan
-    from trueup_cli.tune.run import Stage
+    from trueup_cli.tune.plan import Stage, TunePlan
 
 PATIENCE = 10.0
 """Seconds that interrupted workers have to mark their trials before they are killed."""

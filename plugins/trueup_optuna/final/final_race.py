@@ -53,7 +53,13 @@ from trueup_optuna.study.ranking import (
     Standings,
     standings,
 )
-from trueup_optuna.study.study_state import BUDGET, rule_of, seeds_of, single_objective
+from trueup_optuna.study.study_state import (
+    BUDGET,
+    rule_of,
+    seed_position,
+    seeds_of,
+    single_objective,
+)
 from trueup_optuna.study.trial_state import BEAT, FAILED, SeedRecord
 from trueup_optuna.study.write_back import write_selection
 
@@ -121,14 +127,8 @@ def finals(
 
     Examples
     --------
-    >>> import optuna
-    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> def train(trial, seed):
-    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
-    >>> sampler = optuna.samplers.RandomSampler(0)
-    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
-    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    After the six trials of the example of :class:`trueup_optuna.SeedObjective`:
+
     >>> from trueup_optuna import finals
     >>> finals(study, train, budget=4).final_trainings <= 4
     True
@@ -256,11 +256,12 @@ class _FinalRace:
     def _train(self, trial: FrozenTrial) -> None:
         number, index = claim_of(trial)
         origin = next(t for t in self.study.get_trials(deepcopy=False) if t.number == number)
+        position = seed_position(self.study, origin, index)
         fixed = RaceTrial(origin.params, self.study, origin, trial._trial_id)
         try:
             with beating(self._storage, trial._trial_id, self.heartbeat):
-                record = score_seed(self.score, fixed, self.seeds[index], self.executor)
-            self._check_rows(self.study, index, record)
+                record = score_seed(self.score, fixed, self.seeds[position], self.executor)
+            self._check_rows(self.study, position, record)
         except (FailedSeedError, optuna.TrialPruned) as failure:
             self._give_up(trial, str(failure) or "pruned by train", self.score.on_error)
             return
@@ -293,9 +294,10 @@ class _FinalRace:
 
     def _eliminate(self, number: int) -> None:
         """Let the configuration that has a new seed meet all others again."""
-        table = standings(self.study)
-        raced = slice(0, None if self.rule is None else self.rule.n_configs)
-        if self.rule is None or number not in table.numbers[raced]:
+        if self.rule is None:
+            return
+        table, raced = standings(self.study), slice(0, self.rule.n_configs)
+        if number not in table.numbers[raced]:
             return
         challenger = table.numbers.index(number)
         evidence = self.rule.log_evidence(table.values[raced], table.n_seeds[raced], challenger)

@@ -65,14 +65,8 @@ class RaceTable:
 
     Examples
     --------
-    >>> import optuna
-    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> def train(trial, seed):
-    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
-    >>> sampler = optuna.samplers.RandomSampler(0)
-    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
-    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    After the six trials of the example of :class:`trueup_optuna.SeedObjective`:
+
     >>> from trueup_optuna import finals
     >>> table = finals(study, train, budget=4)
     >>> table.selected in {row.number for row in table.rows}

@@ -10,8 +10,9 @@ import optuna
 from numpy.typing import NDArray
 from optuna.trial import FrozenTrial, TrialState
 
-from trueup.decide.noise import SeedNoise, Shrunken, seed_noise, shrunken_means
+from trueup.decide.noise import SeedNoise, seed_noise
 from trueup.errors import UndefinedMetricError
+from trueup_optuna.shrunken_means import Results, Shrunken, shrunken_means, unit_cube
 from trueup_optuna.study.companions import companion
 from trueup_optuna.study.study_state import BUDGET, REPORTS, sign
 from trueup_optuna.study.trial_state import (
@@ -22,6 +23,7 @@ from trueup_optuna.study.trial_state import (
     STATUS,
     STOPPED_IN_EPOCH,
     TWIN_OF,
+    Reports,
     SeedRecord,
     configurations,
     finished_values,
@@ -29,12 +31,9 @@ from trueup_optuna.study.trial_state import (
     seed_records,
     value_table,
 )
-from trueup_optuna.unit_cube import unit_cube
 
 FloatArray = NDArray[np.float64]
 
-_ENOUGH = 4
-"""Configurations with two seeds from which on the better half of them shows the noise."""
 CONFIG = "trueup:config"
 SEED_INDEX = "trueup:seed_index"
 RECORD = "trueup:record"
@@ -120,27 +119,23 @@ class Standings:
         return np.asarray(np.sqrt(self.noise.moderated / np.maximum(self.n_seeds, 1)))
 
     @cached_property
-    def noise_near_best(self) -> float:
-        """Variance over seeds among the better half of the configurations that have two.
-
-        Bad configurations are often noisier by far, and what they do tells nothing about good ones.
-        """
-        repeated = np.flatnonzero(self.n_seeds >= 2)
-        if len(repeated) < _ENOUGH:
-            return float(self.noise.pooled)
-        better = repeated[self.means[repeated] <= np.median(self.means[repeated])]
-        return float(seed_noise(self.values[better], self.n_seeds[better]).pooled)
-
-    @cached_property
     def worth(self) -> Shrunken:
         """Each mean drawn to its neighbourhood, times ``sign``; infinity without a seed."""
-        variance = self.noise_near_best / np.maximum(self.n_seeds, 1)
-        return shrunken_means(unit_cube(self.trials), self.means, variance)
+        seeds = [record.seed for kept in self.records for record in kept]
+        place = {seed: index for index, seed in enumerate(dict.fromkeys(seeds))}
+        return shrunken_means(
+            Results(
+                unit_cube(self.trials),
+                np.repeat(np.arange(len(self.trials)), self.n_seeds),
+                np.array([place[seed] for seed in seeds], dtype=np.intp),
+                self.values[np.arange(self.values.shape[1]) < self.n_seeds[:, None]],
+            )
+        )
 
     @property
     def score(self) -> FloatArray:
-        """What ranks configurations, lower = better: the shrunken mean, or mean plus one error."""
-        return self.worth.mean if self.shrinks else self.means + self.standard_errors
+        """What ranks configurations, lower = better: the mean and a standard error."""
+        return self.means + self.standard_errors
 
     @property
     def infeasible(self) -> int:
@@ -192,8 +187,7 @@ def standings(study: optuna.Study) -> Standings:
     reports = study.user_attrs.get(REPORTS, "running_mean")
     calibrated, vanilla, kept, n_searched = [], [], [], []
     for trial in trials:
-        own = finished_values({} if _is_void(trial) else trial.intermediate_values, reports)
-        records = seed_records(trial.user_attrs)[: len(own)]
+        records, own = _searched(trial, reports)
         n_searched.append(len(own))
         more = _continued(extra.get(trial.number, {}), len(own))
         calibrated.append(np.concatenate([own, [record.value for record in more]]))
@@ -220,6 +214,16 @@ def standings(study: optuna.Study) -> Standings:
         shrinks=BUDGET in study.user_attrs,
         n_dropped=len(dropped),
     )
+
+
+def _searched(trial: FrozenTrial, reports: Reports) -> tuple[tuple[SeedRecord, ...], FloatArray]:
+    """Return what the search kept of a trial's seeds, and their results."""
+    steps = {} if _is_void(trial) else trial.intermediate_values
+    records = seed_records(trial.user_attrs) if steps else ()
+    if len(records) == len(steps):
+        return records, np.array([record.value for record in records])
+    own = finished_values(steps, reports)
+    return records[: len(own)], own
 
 
 def _is_void(trial: FrozenTrial) -> bool:

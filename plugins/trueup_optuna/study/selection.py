@@ -34,14 +34,8 @@ class BestConfig:
 
     Examples
     --------
-    >>> import optuna
-    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> def train(trial, seed):
-    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
-    >>> sampler = optuna.samplers.RandomSampler(0)
-    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
-    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    After the six trials of the example of :class:`trueup_optuna.SeedObjective`:
+
     >>> from trueup_optuna import select_best
     >>> select_best(study).n_seeds >= 1
     True
@@ -75,14 +69,8 @@ def select_best(study: optuna.Study) -> BestConfig:
 
     Examples
     --------
-    >>> import optuna
-    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> def train(trial, seed):
-    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
-    >>> sampler = optuna.samplers.RandomSampler(0)
-    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
-    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    After the six trials of the example of :class:`trueup_optuna.SeedObjective`:
+
     >>> from trueup_optuna import select_best
     >>> round(select_best(study).trial.params["x"], 1)
     0.4

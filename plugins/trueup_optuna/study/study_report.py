@@ -74,14 +74,8 @@ class StudyReport:
 
     Examples
     --------
-    >>> import optuna
-    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> def train(trial, seed):
-    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
-    >>> sampler = optuna.samplers.RandomSampler(0)
-    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
-    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    After the six trials of the example of :class:`trueup_optuna.SeedObjective`:
+
     >>> from trueup_optuna import report_study
     >>> report_study(study).search_trainings >= 6
     True
@@ -118,14 +112,8 @@ def report_study(study: optuna.Study) -> StudyReport:
 
     Examples
     --------
-    >>> import optuna
-    >>> from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> def train(trial, seed):
-    ...     return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
-    >>> sampler = optuna.samplers.RandomSampler(0)
-    >>> study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
-    >>> study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
+    After the six trials of the example of :class:`trueup_optuna.SeedObjective`:
+
     >>> from trueup_optuna import report_study
     >>> len(report_study(study).rows)
     6

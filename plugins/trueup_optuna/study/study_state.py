@@ -8,10 +8,13 @@ from weakref import WeakKeyDictionary
 
 import optuna
 from optuna.storages import BaseStorage
+from optuna.trial import FrozenTrial
 
 from trueup.decide.race import RaceRule
 from trueup.errors import InvalidInputError, StateMismatchError
 from trueup_optuna.seeds import SeedList
+from trueup_optuna.shrunken_means import FEW
+from trueup_optuna.study.trial_state import root_number
 
 SEEDS = "trueup:seeds"
 METRIC = "trueup:metric"
@@ -19,6 +22,8 @@ SPLIT = "trueup:split"
 RULE = "trueup:rule"
 REPORTS = "trueup:reports"
 BUDGET = "trueup:budget"
+SEED_ORDER = "trueup:seed_order"
+"""Whether each configuration begins at another seed, "turned", or all at the first, "same"."""
 
 
 def pin(study: optuna.Study, facts: Mapping[str, Any]) -> None:
@@ -120,6 +125,18 @@ def seeds_of(study: optuna.Study) -> SeedList:
             "Optimize it with SeedObjective(train, seeds=SeedList(20)).",
         )
     return SeedList(len(kept["search"]), len(kept["confirm"]), (*kept["search"], *kept["confirm"]))
+
+
+def seed_position(study: optuna.Study, trial: FrozenTrial, index: int) -> int:
+    """Return which seed of the search a configuration meets at this index.
+
+    In turned order each begins at another seed, as soon as there are enough to tell what a seed
+    does to all: noise that neighbours share under one seed then averages out among them.
+    """
+    kept = study.user_attrs
+    turned = kept.get(SEED_ORDER) == "turned"
+    start = max(0, root_number(trial) - FEW + 1) if turned else 0
+    return int((start + index) % len(kept[SEEDS]["search"]))
 
 
 def seeds_fact(seeds: SeedList) -> dict[str, list[int]]:
