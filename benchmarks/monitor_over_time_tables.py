@@ -88,8 +88,9 @@ def text(rows: pd.DataFrame, seconds: float) -> str:
         "the predictions outside, a limit of .7 to 1 for the log spread of the interval, and how "
         "many realized batches it takes until leaving the support is no flag by itself (0, 1, 2, "
         "5); of equal ones the nearest to what was there before. The counts by kind of all streams "
-        "had been looked at before, so the others are not untouched; the share of predictions outside could only be judged on the "
-        "others, as the chosen half has two such batches: it has the limit of the support.",
+        "had been looked at before, so the others are not untouched; the share of predictions "
+        "outside could only be judged on the others, as the chosen half has two such batches: "
+        "it has the limit of the support.",
         "",
         "| | off | flagged | both | precision | recall |",
         "|---|---|---|---|---|---|",

@@ -26,8 +26,8 @@ def with_trust(
     -----
     Not trusted are batches with an alarm; those outside of the reference, as long as no realized
     batch says how estimates fare; from five realized ones on, those whose learned interval says
-    nothing; and between, those of which both is true. That a classifier tells the batch from the reference is no sign by itself: it does
-    so for nearly every batch of another time.
+    nothing; and between, those of which both is true. That a classifier tells the batch from the
+    reference is no sign by itself: it does so for nearly every batch of another time.
     """
     doubts = [*_doubts(estimate, learned), *_lasting(estimate), *alarms]
     return replace(
