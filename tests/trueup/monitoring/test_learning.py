@@ -191,6 +191,8 @@ def test_of_few_realized_batches_it_takes_two_signs():
     support, record = doubted.reasons
     assert "90% of the rows have no neighbours" in support
     assert "off by a factor" in record
+    assert with_trust(estimate(0.9), narrow, ("stuck",)).reasons == (support, "stuck")
+    assert with_trust(estimate(0.1), wide, ("stuck",)).reasons == ("stuck",)
 
 
 def test_seeded_coverage_of_first_intervals_on_mixed_streams():

@@ -29,7 +29,7 @@ def with_trust(
     nothing; and between, those of which both is true. That a classifier tells the batch from the
     reference is no sign by itself: it does so for nearly every batch of another time.
     """
-    doubts = [*_doubts(estimate, learned), *_lasting(estimate), *alarms]
+    doubts = [*_lasting(estimate), *_doubts(estimate, learned, alarms)]
     return replace(
         estimate,
         mse=learned.mse,
@@ -40,14 +40,14 @@ def with_trust(
     )
 
 
-def _doubts(estimate: MSEEstimate, learned: Learned) -> list[str]:
-    """Return what support and record say, each as far as the number of labels lets it count."""
-    support, record = _of_support(estimate), _of_record(learned)
-    if learned.labels == 0:
-        return support
+def _doubts(estimate: MSEEstimate, learned: Learned, alarms: tuple[str, ...]) -> list[str]:
+    """Return what support, record and alarms say, as far as the number of labels lets them."""
+    support, signs = _of_support(estimate), [*_of_record(learned), *alarms]
     if learned.labels >= ENOUGH_LABELS:
-        return record
-    return [*support, *record] if support and record else []
+        return signs
+    if learned.labels == 0:
+        return [*support, *alarms]
+    return [*support, *signs] if support and signs else [*alarms]
 
 
 def _lasting(estimate: MSEEstimate) -> list[str]:
