@@ -49,8 +49,12 @@ _OF_NUMBERS = ("mean_squared_error", "poisson_deviance")
     help="What is measured on the test sets.",
 )
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="Of k-fold.")
-@click.option("--repeats", type=click.IntRange(1), default=1, show_default=True, help="Of k-fold.")
-@click.option("--bootstrap", type=click.IntRange(2), help="Draws of the bootstrap, not k-fold.")
+@click.option(
+    "--repeats", type=click.IntRange(1, 1_000), default=1, show_default=True, help="Of k-fold."
+)
+@click.option(
+    "--bootstrap", type=click.IntRange(2, 100_000), help="Draws of the bootstrap, not k-fold."
+)
 @click.option("--group", help="Column whose rows stay together, as those of one user.")
 @click.option("--time", help="Column that orders the rows: train on earlier, test on later ones.")
 @click.option("--time-format", help="Format of times that are not ISO 8601, such as %d.%m.%Y.")
@@ -71,7 +75,9 @@ _OF_NUMBERS = ("mean_squared_error", "poisson_deviance")
 @click.option("--calibrated/--no-calibrated", default=True, help="Also correct the bias.")
 @click.option("--confidence-level", type=float, default=0.95, show_default=True)
 @click.option("--random-state", type=int, default=0, show_default=True, help="Of the splits.")
-@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@click.option(
+    "--workers", type=click.IntRange(1, 1_024), default=1, show_default=True, help="Processes."
+)
 @AS_JSON
 @logs_to_mlflow
 def resample(learner: str, file: Path, **options: Any) -> None:

@@ -73,7 +73,9 @@ _STUDY_NAME = click.option("--study-name", default="trueup", show_default=True)
     "--n-base and --finals.",
 )
 @click.option("--trials", type=click.IntRange(2), default=60, show_default=True)
-@click.option("--seeds", type=click.IntRange(1), default=20, show_default=True, help="At most.")
+@click.option(
+    "--seeds", type=click.IntRange(1, 100_000), default=20, show_default=True, help="At most."
+)
 @click.option(
     "--confirm",
     type=click.IntRange(0),
@@ -124,7 +126,9 @@ _STUDY_NAME = click.option("--study-name", default="trueup", show_default=True)
 @click.option("--epsilon", type=float, default=0.0, show_default=True, help="In metric units.")
 @_STORAGE
 @_STUDY_NAME
-@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@click.option(
+    "--workers", type=click.IntRange(1, 1_024), default=1, show_default=True, help="Processes."
+)
 @click.option("--grace", type=float, default=120.0, show_default=True, help="Seconds until a silent worker counts as dead.")  # fmt: skip  # noqa: E501
 @click.option("--resume", is_flag=True, help="Go on with a study that exists, with its options.")
 @click.option("--experiment-name", help="Log the study to this MLflow experiment.")

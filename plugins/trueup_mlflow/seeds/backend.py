@@ -9,12 +9,10 @@ where that builds an environment, so that environment managers and project code 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import mlflow
@@ -26,26 +24,22 @@ from mlflow.projects.submitted_run import SubmittedRun
 from mlflow.projects.utils import (
     PROJECT_ENV_MANAGER,
     fetch_and_validate_project,
-    get_entry_point_command,
-    get_or_create_run,
     get_run_env_vars,
-    load_project,
 )
 from mlflow.tracking import MlflowClient
-from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_PROJECT_BACKEND, MLFLOW_RUN_NAME
 
 from trueup.redact import without_credentials
 from trueup_mlflow.context import AUTOLOG_VARIABLE, SEED_VARIABLE
 from trueup_mlflow.seeds.abandoned import end_abandoned, this_process
 from trueup_mlflow.seeds.findings import seed_findings
 from trueup_mlflow.seeds.log_seeds import log_seed_summary, seed_outcomes
+from trueup_mlflow.seeds.project import SEED_PARAMETER, SeededProject
 from trueup_mlflow.seeds.seed_processes import SeedProcesses, ends_cleanly_when_terminated
 from trueup_mlflow.seeds.seed_table import seed_table
 from trueup_mlflow.write.failures import told
-from trueup_mlflow.write.items import PROCESS_TAG, ROLE_TAG, SEED_PARENT_ROLE, SEED_TAG
+from trueup_mlflow.write.items import PROCESS_TAG, ROLE_TAG, SEED_PARENT_ROLE
 from trueup_mlflow.write.runs import log_params, mark_as_model_training
 
-SEED_PARAMETER = "seed"
 _POLL = 0.5  # seconds
 _CONFIG_KEYS = {"seeds", "workers"}
 _KEYS_OF_MLFLOW = {  # which `mlflow run` puts into the same dictionary, in later versions too
@@ -127,80 +121,6 @@ class SeedsRun(SubmittedRun):
         """Do nothing: the seeds have ended."""
 
 
-@dataclass(frozen=True)
-class _Project:
-    """A project that was fetched, and how to start one seed of it."""
-
-    uri: str
-    work_dir: str
-    entry_point: str
-    params: Mapping[str, Any]
-    version: str | None
-    experiment_id: str
-    env_manager: str | None
-
-    def seed_params(self, seed: int) -> dict[str, Any]:
-        """Return the parameters of a seed; ``seed`` is one only where the entry point declares it.
-
-        MLflow would append an undeclared parameter to the command, which may not know it.
-        """
-        entry_point = load_project(self.work_dir).get_entry_point(self.entry_point)
-        declared = SEED_PARAMETER in entry_point.parameters
-        return {**self.params, SEED_PARAMETER: seed} if declared else dict(self.params)
-
-    def name(self, n_seeds: int) -> str:
-        """Return a name that a person knows: the project, what was asked of it, and the seeds."""
-        project = load_project(self.work_dir).name or Path(self.work_dir).resolve().name
-        asked = [] if self.entry_point == "main" else [self.entry_point]
-        asked += [f"{name}={value}" for name, value in self.params.items()]
-        words = without_credentials(" ".join([project, *asked]))
-        return f"{words}, {n_seeds} seed{'s' if n_seeds > 1 else ''}"
-
-    def runs_as_it_is(self) -> bool:
-        """Say whether the entry point runs in this environment, in the folder of the project."""
-        on_databricks = mlflow.get_tracking_uri().startswith("databricks")
-        is_local = self.env_manager == "local" and not load_project(self.work_dir).docker_env
-        return is_local and not on_databricks and os.name == "posix"
-
-    def create_run(self, seed: int, parent_run_id: str) -> str:
-        run = get_or_create_run(
-            None,
-            self.uri,
-            self.experiment_id,
-            self.work_dir,
-            self.version,
-            self.entry_point,
-            self.seed_params(seed),
-        )
-        client = MlflowClient()
-        for tag, value in (
-            (MLFLOW_PARENT_RUN_ID, parent_run_id),
-            (MLFLOW_RUN_NAME, f"seed {seed}"),
-            (SEED_TAG, str(seed)),
-            (MLFLOW_PROJECT_BACKEND, "local"),
-        ):
-            client.set_tag(run.info.run_id, tag, value)
-        return str(run.info.run_id)
-
-    def command(self, seed: int, run_id: str) -> list[str]:
-        """Return the command of a seed.
-
-        Where the project runs in this environment it is the entry point's own: ``mlflow run`` would
-        import for seconds to start the same.
-        """
-        if self.runs_as_it_is():
-            params = {name: str(value) for name, value in self.seed_params(seed).items()}
-            project = load_project(self.work_dir)
-            return ["bash", "-c", *get_entry_point_command(project, self.entry_point, params, None)]
-        words = [f"{name}={value}" for name, value in self.seed_params(seed).items()]
-        return [
-            *(sys.executable, "-m", "mlflow", "run", self.work_dir),
-            *("--entry-point", self.entry_point, "--run-id", run_id),
-            *(("--env-manager", self.env_manager) if self.env_manager else ()),
-            *(part for word in words for part in ("--param-list", word)),
-        ]
-
-
 class SeedsBackend(AbstractBackend):
     """Runs one project under several seeds."""
 
@@ -224,7 +144,7 @@ class SeedsBackend(AbstractBackend):
         """
         config = SeedsConfig.read(backend_config)
         params = {name: value for name, value in (params or {}).items() if name != SEED_PARAMETER}
-        project = _Project(
+        project = SeededProject(
             uri=project_uri,
             work_dir=fetch_and_validate_project(project_uri, version, entry_point, params),
             entry_point=entry_point,
@@ -260,7 +180,7 @@ def seeds_backend() -> SeedsBackend:
     return SeedsBackend()
 
 
-def _create_parent(project: _Project, n_seeds: int) -> str:
+def _create_parent(project: SeededProject, n_seeds: int) -> str:
     client = MlflowClient()
     mark_as_model_training(client, project.experiment_id)
     run = client.create_run(
@@ -278,7 +198,7 @@ def _create_parent(project: _Project, n_seeds: int) -> str:
     return str(run.info.run_id)
 
 
-def _run_all(project: _Project, config: SeedsConfig, parent_run_id: str) -> list[int]:
+def _run_all(project: SeededProject, config: SeedsConfig, parent_run_id: str) -> list[int]:
     """Run each seed and return those that failed.
 
     The first one runs alone: it builds the environment that all the others use. An exception or a
@@ -315,7 +235,9 @@ def _results(futures: Sequence[Future[bool]]) -> list[bool]:
     return [future.result() for future in futures]
 
 
-def _run_seed(project: _Project, seed: int, parent_run_id: str, processes: SeedProcesses) -> bool:
+def _run_seed(
+    project: SeededProject, seed: int, parent_run_id: str, processes: SeedProcesses
+) -> bool:
     run_id = project.create_run(seed, parent_run_id)
     environment = {
         **{name: value for name, value in os.environ.items() if name != _EXPERIMENT_NAME},

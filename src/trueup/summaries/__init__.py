@@ -8,14 +8,16 @@ other files, processes or machines, and compute the evaluation when it is wanted
 from __future__ import annotations
 
 from trueup.summaries.field import FieldSummary
-from trueup.summaries.loss import (
+from trueup.summaries.kinds import (
     BrierSummary,
     LogLossSummary,
-    LossSummary,
     PoissonSummary,
     SquaredErrorSummary,
+    from_bytes,
+    summary_of,
+    summary_type,
 )
-from trueup.summaries.restore import from_bytes, summary_of, summary_type
+from trueup.summaries.loss import LossSummary
 
 __all__ = [
     "BrierSummary",

@@ -1,4 +1,4 @@
-"""The summaries of the losses: update with batches, merge, compute, store."""
+"""A summary of a loss: update with batches, merge, compute, store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trueup.errors import (
     UndefinedMetricError,
 )
 from trueup.fields.sums import TABLE_COLUMNS
-from trueup.losses import BrierScore, LogLoss, Loss, PoissonDeviance, SquaredError
+from trueup.losses import Loss
 from trueup.losses.elementary import expit
 from trueup.read.columns import check_threads
 from trueup.read.frames import by_position, columns_of
@@ -308,74 +308,3 @@ class LossSummary:
         self._state.merge(other._state)
         for name, field in self._fields.items():
             field.merge(other._fields[name])
-
-
-class LogLossSummary(LossSummary):
-    """Summary for the log loss of 0/1 labels: 24 KiB a group, 48 KiB with weights.
-
-    Examples
-    --------
-    >>> from trueup import CrossFit
-    >>> from trueup.summaries import LogLossSummary
-    >>> summary = LogLossSummary(CrossFit(5))
-    >>> summary.update([0, 1] * 50, [0.3, 0.6] * 50)
-    >>> round(summary.compute().vanilla, 4)
-    0.4338
-    """
-
-    loss = LogLoss()
-    _state_type = LogitGrid
-
-
-class BrierSummary(LossSummary):
-    """Summary for the Brier score, as large as that for the log loss.
-
-    Examples
-    --------
-    >>> from trueup import CrossFit
-    >>> from trueup.summaries import BrierSummary
-    >>> summary = BrierSummary(CrossFit(5))
-    >>> summary.update([0, 1] * 50, [0.3, 0.6] * 50)
-    >>> round(summary.compute().vanilla, 4)
-    0.125
-    """
-
-    loss = BrierScore()
-    _state_type = LogitGrid
-
-
-class SquaredErrorSummary(LossSummary):
-    """Summary for the squared error: 88 bytes a group.
-
-    Examples
-    --------
-    >>> from trueup import CrossFit
-    >>> from trueup.summaries import SquaredErrorSummary
-    >>> summary = SquaredErrorSummary(CrossFit(5))
-    >>> summary.update([1.0, 2.0] * 50, [1.5, 2.0] * 50)
-    >>> round(summary.compute().vanilla, 4)
-    0.125
-    """
-
-    loss = SquaredError()
-    _state_type = ResidualMoments
-
-
-class PoissonSummary(LossSummary):
-    """Summary for the Poisson deviance: 280 bytes a group.
-
-    Of counts in the millions the standard error keeps about five digits, all else ten.
-
-    Examples
-    --------
-    >>> from trueup import CrossFit
-    >>> from trueup.summaries import PoissonSummary
-    >>> summary = PoissonSummary(CrossFit(5))
-    >>> summary.update([1, 2] * 50, [1.5, 2.0] * 50)
-    >>> round(summary.compute().vanilla, 4)
-    0.0945
-    """
-
-    loss = PoissonDeviance()
-    is_as_good_as_rows = False  # rows keep more digits of the standard error
-    _state_type = PoissonMoments

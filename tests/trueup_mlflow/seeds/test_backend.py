@@ -167,7 +167,7 @@ def here(client, tmp_path, monkeypatch):
 
 
 def test_exception_while_seeds_run_stops_them_and_fails_the_parent(here, tmp_path, monkeypatch):
-    create_run = backend._Project.create_run
+    create_run = backend.SeededProject.create_run
 
     def create_run_but_once(project, seed, parent_run_id):
         if seed == 1:
@@ -175,7 +175,7 @@ def test_exception_while_seeds_run_stops_them_and_fails_the_parent(here, tmp_pat
             raise OSError("the store is full")
         return create_run(project, seed, parent_run_id)
 
-    monkeypatch.setattr(backend._Project, "create_run", create_run_but_once)
+    monkeypatch.setattr(backend.SeededProject, "create_run", create_run_but_once)
     with pytest.raises(OSError, match="the store is full"):
         run_here({"seeds": [0, 99, 1], "workers": 2})
     parent, children = parent_and_children(here)
