@@ -70,6 +70,15 @@ class InnerScore:
     sample_weight: Any = None
 
     @classmethod
+    def where_needed(
+        cls, loss: Any, inducer: Any, y: Any, weight: Any, *, calibrated: bool
+    ) -> InnerScore | None:
+        """Return None where the generalization error can be the estimate."""
+        if weight is None and np.ndim(y) == 1 and not is_scorer(loss):
+            return None
+        return cls.of(loss, inducer, y, weight, calibrated=calibrated)
+
+    @classmethod
     def of(cls, loss: Any, inducer: Any, y: Any, weight: Any, *, calibrated: bool) -> InnerScore:
         """Return what judges the configurations of an inducer.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import optuna
@@ -22,7 +22,7 @@ from trueup.errors import InvalidInputError
 from trueup.losses import Loss
 from trueup.resampling.generalization import generalization_error, read_data
 from trueup.resampling.strategies import Pairs, read_splits
-from trueup_optuna.inner_score import InnerScore, fit_weight, is_maximized, is_scorer
+from trueup_optuna.inner_score import InnerScore, fit_weight, is_maximized
 from trueup_optuna.tuning_samplers import (
     SearchSpace,
     check_space,
@@ -32,7 +32,6 @@ from trueup_optuna.tuning_samplers import (
 )
 
 _PARAMS = "params"
-Direction = Literal["maximize", "minimize"]
 
 
 def _inducer_has(name: str) -> Callable[[SelfTuningLearner], bool]:
@@ -164,15 +163,11 @@ class SelfTuningLearner(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         X, labels = data.X, outputs if several else column_or_1d(y, warn=True)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
-        pairs = read_splits(
-            self.resampling,
-            X,
-            labels,
-            data.groups,
-            classifier=is_classifier(self.inducer) and not several,
-        ).pairs
-        self._inner = self._inner_score(labels, sample_weight)
-        self.study_ = self._tune(X, labels, pairs, self._direction(labels))
+        stratified = is_classifier(self.inducer) and not several
+        pairs = read_splits(self.resampling, X, labels, data.groups, classifier=stratified).pairs
+        given = (self._loss(), self.inducer, labels, sample_weight)
+        self._inner = InnerScore.where_needed(*given, calibrated=self.calibrated)
+        self.study_ = self._tune(X, labels, pairs)
         best = self.study_.best_trial
         self.best_params_ = dict(best.user_attrs[_PARAMS])
         self.best_value_ = float(best.values[0])
@@ -181,23 +176,14 @@ class SelfTuningLearner(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         self.best_estimator_ = best_inducer.fit(X, labels, **weights)
         return self
 
-    def _inner_score(self, y: Any, weight: Any) -> InnerScore | None:
-        """Return None where the generalization error is the estimate."""
-        loss = self._loss()
-        if weight is None and np.ndim(y) == 1 and not is_scorer(loss):
-            return None
-        return InnerScore.of(loss, self.inducer, y, weight, calibrated=self.calibrated)
+    def _is_maximized(self, y: Any) -> bool:
+        return is_maximized(self._loss(), y) if self._inner is None else self._inner.sign > 0.0
 
-    def _direction(self, y: Any) -> Direction:
-        if self._inner is not None:
-            return "maximize" if self._inner.sign > 0.0 else "minimize"
-        return "maximize" if is_maximized(self._loss(), y) else "minimize"
-
-    def _tune(self, X: Any, y: Any, pairs: Pairs, direction: Direction) -> optuna.Study:
+    def _tune(self, X: Any, y: Any, pairs: Pairs) -> optuna.Study:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         study = optuna.create_study(
             study_name="self-tuning",  # Hyperband draws brackets from the name
-            direction=direction,
+            direction="maximize" if self._is_maximized(y) else "minimize",
             sampler=make_sampler(self.sampler, self.search_space, self.n_trials, seed),
             pruner=make_pruner(self.sampler, len(pairs)),
         )

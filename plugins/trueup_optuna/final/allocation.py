@@ -2,14 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup_optuna.study.ranking import Standings
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
+Claim = tuple[int, int]
+"""Number of a configuration's trial, and the index of one of its seeds."""
+
+
+def next_claim(table: Standings, claimed: Collection[Claim], n_max: int) -> Claim | None:
+    """Return the training that is wanted next.
+
+    Parameters
+    ----------
+    table : Standings
+        All configurations; with a budget, what they are worth ranks them.
+    claimed : collection of (number, seed index)
+        Trainings of the finals that are finished or under way.
+    n_max : int
+        Seeds that a configuration may have.
+
+    Returns
+    -------
+    (number, seed index) or None
+        None where nobody is left to race.
+    """
+    numbers, own = table.numbers, table.n_seeds
+    taken = {number: {i for c, i in claimed if c == number} for number in numbers}
+    ahead = [sum(i >= n for i in taken[c]) for c, n in zip(numbers, own, strict=True)]
+    counted = np.where(table.closed, n_max, own + np.array(ahead, dtype=np.intp))
+    mean, variance = table.means, table.noise.moderated
+    if table.shrinks:
+        mean, variance = table.worth.mean, table.worth.sd**2 * np.maximum(own, 1)
+    chosen = int(next_training(mean, variance, counted, table.contenders, n_max))
+    if chosen < 0:
+        return None
+    index = int(own[chosen])
+    while index in taken[numbers[chosen]]:
+        index += 1
+    return numbers[chosen], index
 
 
 def next_training(

@@ -14,16 +14,15 @@ from scipy import stats
 
 from trueup.arguments import check_fraction, whole_number
 from trueup.comparison import paired_win_rate
-from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup.errors import InvalidInputError
 from trueup.losses import Loss
 from trueup.presentation import Line, Presented
 from trueup.splits import Split
-from trueup.user_warning import warn_user
-from trueup_optuna.final.fresh_seeds import FreshSeeds
+from trueup_optuna.final.fresh_seeds import FreshSeeds, reserved_seeds, shared_seeds
 from trueup_optuna.runtime.remote import Executor
 from trueup_optuna.scoring import Catch, Train, scorer_of
 from trueup_optuna.study.ranking import Standings, standings
-from trueup_optuna.study.study_state import seeds_of, sign, single_objective
+from trueup_optuna.study.study_state import sign, single_objective
 from trueup_optuna.study.write_back import write_selection
 
 FloatArray = NDArray[np.float64]
@@ -169,7 +168,7 @@ def confirm(
     """
     single_objective(study)
     _check(n_seeds, confidence_level)
-    seeds = _fresh_seeds(study, n_seeds)
+    seeds = reserved_seeds(study, n_seeds)
     table = standings(study)
     best = table.best()
     params = dict(table.trials[best].params)
@@ -177,7 +176,7 @@ def confirm(
     runs = FreshSeeds(study, scorer_of(study, train, loss, split, catch), seeds, executor)
     ours = runs.values(params, table.trials[best])
     theirs = None if rival is None else runs.values(rival, _trial_with(table, rival))
-    kept, failed = _shared(seeds, ours, theirs)
+    kept, failed = shared_seeds(seeds, ours, theirs)
     values = np.array([ours[index] for index in kept])
     rival_values = np.array([] if theirs is None else [theirs[index] for index in kept])
     low, high = _student_interval(values, confidence_level)
@@ -196,32 +195,6 @@ def confirm(
     )
 
 
-def _shared(
-    seeds: tuple[int, ...], ours: dict[int, float], theirs: dict[int, float] | None
-) -> tuple[list[int], tuple[int, ...]]:
-    """Return the indices of the seeds that all have a result for, and the seeds that are left out.
-
-    Raises
-    ------
-    UndefinedMetricError
-        If fewer than two are left.
-    """
-    kept = [i for i in range(len(seeds)) if i in ours and (theirs is None or i in theirs)]
-    failed = tuple(seed for i, seed in enumerate(seeds) if i not in kept)
-    if len(kept) < 2:
-        raise UndefinedMetricError(
-            f"at least two of the seeds {seeds} must give a result",
-            f"{len(kept)}",
-            "Find out why the trainings fail.",
-        )
-    if failed:
-        warn_user(
-            f"trainings under the seeds {failed} failed and are left out of the confirmation: the "
-            "mean is optimistic where that isn't chance."
-        )
-    return kept, failed
-
-
 def _trial_with(table: Standings, params: Mapping[str, Any]) -> FrozenTrial | None:
     """Return the trial of the search that has these parameters."""
     return next((trial for trial in table.trials if trial.params == params), None)
@@ -230,17 +203,6 @@ def _trial_with(table: Standings, params: Mapping[str, Any]) -> FrozenTrial | No
 def _check(n_seeds: int, confidence_level: float) -> None:
     whole_number("n_seeds", n_seeds, 2, "An interval needs two values.")
     check_fraction("confidence_level", confidence_level, "Use 0.95.")
-
-
-def _fresh_seeds(study: optuna.Study, n_seeds: int) -> tuple[int, ...]:
-    reserved = seeds_of(study).reserved
-    if n_seeds > len(reserved):
-        raise InvalidInputError(
-            f"n_seeds must be at most the {len(reserved)} seeds that the study reserved",
-            str(n_seeds),
-            f"Begin the study with SeedList(n, confirm={n_seeds}).",
-        )
-    return reserved[:n_seeds]
 
 
 def _rival(table: Standings, best: int, against: Against | None) -> dict[str, Any] | None:

@@ -24,7 +24,7 @@ from trueup.errors import InvalidInputError
 from trueup.losses import Loss
 from trueup.splits import Split
 from trueup_optuna.budget import Spending
-from trueup_optuna.final.allocation import next_training
+from trueup_optuna.final.allocation import Claim, next_claim
 from trueup_optuna.final.race_table import RaceTable, claim_of, race_table
 from trueup_optuna.final.race_trial import RaceTrial
 from trueup_optuna.runtime.heartbeat import GRACE, INTERVAL, beating, check_liveness, fail_stale
@@ -47,7 +47,6 @@ from trueup_optuna.study.ranking import (
     OUT,
     RECORD,
     SEED_INDEX,
-    Standings,
     standings,
 )
 from trueup_optuna.study.study_state import (
@@ -192,7 +191,8 @@ class _FinalRace:
         while not stop.is_set():
             fail_stale(self.companion, self.grace)
             claimed = self._claimed()
-            wanted = None if len(claimed) >= budget else self._next(standings(self.study), claimed)
+            left = len(claimed) < budget
+            wanted = next_claim(standings(self.study), claimed, len(self.seeds)) if left else None
             if wanted is None:
                 if not self._others_train():
                     return
@@ -215,34 +215,13 @@ class _FinalRace:
         trial_id = self._storage.create_new_trial(self.companion._study_id, template)
         return self._storage.get_trial(trial_id)
 
-    def _claimed(self) -> dict[tuple[int, int], int]:
+    def _claimed(self) -> dict[Claim, int]:
         """Return who holds each (configuration, seed index): the first trial to claim it."""
-        claimed: dict[tuple[int, int], int] = {}
+        claimed: dict[Claim, int] = {}
         for trial in self.companion.get_trials(deepcopy=False):
             if trial.state != TrialState.FAIL:
                 claimed.setdefault(claim_of(trial), trial.number)
         return claimed
-
-    def _next(
-        self, table: Standings, claimed: dict[tuple[int, int], int]
-    ) -> tuple[int, int] | None:
-        own = {trial.number: int(n) for trial, n in zip(table.trials, table.n_seeds, strict=True)}
-        taken = {number: {i for c, i in claimed if c == number} for number in own}
-        counted = np.array(
-            [n + sum(i >= n for i in taken[number]) for number, n in own.items()], dtype=np.intp
-        )
-        counted[table.closed] = len(self.seeds)
-        mean, variance = table.means, table.noise.moderated
-        if table.shrinks:
-            mean, variance = table.worth.mean, table.worth.sd**2 * np.maximum(table.n_seeds, 1)
-        chosen = int(next_training(mean, variance, counted, table.contenders, len(self.seeds)))
-        if chosen < 0:
-            return None
-        number = table.numbers[chosen]
-        index = own[number]
-        while index in taken[number]:
-            index += 1
-        return number, index
 
     def _is_mine(self, trial: FrozenTrial, budget: int) -> bool:
         """Say whether the trial is the first to claim its seed, within the budget."""

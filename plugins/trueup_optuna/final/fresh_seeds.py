@@ -9,14 +9,35 @@ from typing import Any
 import optuna
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup.user_warning import warn_user
 from trueup_optuna.final.race_trial import RaceTrial
 from trueup_optuna.runtime.remote import Executor, as_executor, score_seed
 from trueup_optuna.scoring import FailedSeedError, RowCheck, SeedScorer
 from trueup_optuna.study.companions import open_companion, pin_identity
 from trueup_optuna.study.ranking import RECORD, SEED_INDEX
+from trueup_optuna.study.study_state import seeds_of
 from trueup_optuna.study.trial_state import FAILED
 
 _PARAMS = "trueup:params"
+
+
+def reserved_seeds(study: optuna.Study, n_seeds: int) -> tuple[int, ...]:
+    """Return the first reserved seeds of a study.
+
+    Raises
+    ------
+    InvalidInputError
+        If it reserved fewer.
+    """
+    reserved = seeds_of(study).reserved
+    if n_seeds > len(reserved):
+        raise InvalidInputError(
+            f"n_seeds must be at most the {len(reserved)} seeds that the study reserved",
+            str(n_seeds),
+            f"Begin the study with SeedList(n, confirm={n_seeds}).",
+        )
+    return reserved[:n_seeds]
 
 
 class FreshSeeds:
@@ -65,3 +86,29 @@ class FreshSeeds:
         attributes |= {**trial.given, RECORD: record.to_attribute()}
         self.kept.add_trial(create_trial(value=record.value, user_attrs=attributes))
         return record.value
+
+
+def shared_seeds(
+    seeds: tuple[int, ...], ours: dict[int, float], theirs: dict[int, float] | None
+) -> tuple[list[int], tuple[int, ...]]:
+    """Return the indices of the seeds that all have a result for, and the seeds that are left out.
+
+    Raises
+    ------
+    UndefinedMetricError
+        If fewer than two are left.
+    """
+    kept = [i for i in range(len(seeds)) if i in ours and (theirs is None or i in theirs)]
+    failed = tuple(seed for i, seed in enumerate(seeds) if i not in kept)
+    if len(kept) < 2:
+        raise UndefinedMetricError(
+            f"at least two of the seeds {seeds} must give a result",
+            f"{len(kept)}",
+            "Find out why the trainings fail.",
+        )
+    if failed:
+        warn_user(
+            f"trainings under the seeds {failed} failed and are left out of the confirmation: the "
+            "mean is optimistic where that isn't chance."
+        )
+    return kept, failed
