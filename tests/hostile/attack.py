@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.hostile.arguments import ODD_VALUES, failures, public_calls
 from tests.hostile.commands import command_calls, failure_of, in_command_folder
-from tests.hostile.readers import quick_targets, slow_targets, temporary_folder
+from tests.hostile.readers import quick_targets, slow_targets, space_target, temporary_folder
 from tests.hostile.tables import rows_limited, table_targets
 from tests.hostile.trials import Counts, run
 
@@ -38,7 +38,7 @@ def main() -> int:
         for target in table_targets(folder):
             found.append(run(target, options.trials // 8, options.first_seed))
             print(_line(found[-1]), flush=True)
-    for target in chain(quick_targets(folder), slow_targets(folder)):
+    for target in chain([space_target(folder)], quick_targets(folder), slow_targets(folder)):
         found.append(run(target, options.trials, options.first_seed))
         print(_line(found[-1]), flush=True)
     shutil.rmtree(folder)
