@@ -14,9 +14,18 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 from tests.hostile.mutations import damaged, forged_json, forged_npz
+from tests.trueup_cli.tune_script import SPACE
 
 from trueup import CrossFit, HoldOut, InSample, calibrators, summaries
+from trueup_cli.tune.space import load_space
 
+_DOUBLINGS = "".join(f"a{i + 1}: &a{i + 1} [*a{i}, *a{i}]\n" for i in range(40))
+_VALUES = (
+    *("", "1", "-1", "0", ".nan", "-.inf", "1e400", "9" * 400, "9" * 5000, "0x10", "1_0", "true"),
+    *("yes", "null", "'0'", "2020-01-01", "[]", "[[1]]", "{a: 1}", "[1, 1]", "&a [*a]", "*b", "<<"),
+    *("!!python/object/apply:os.system ['x']", "!!binary x", "\t", "{", "'", "%YAML 9.9", "--- a"),
+    *("[" * 300, "{a: " * 300, "\x00", "\ufeff", "\ud800", f"1\na0: &a0 [1]\n{_DOUBLINGS}"),
+)
 Change = Callable[[bytes, Random], bytes]
 
 
@@ -91,6 +100,27 @@ def _summaries() -> Iterator[Target]:
         summary = kind(split)
         summary.update(y, p, **options)
         yield Target(kind.__name__, summary.to_bytes(), lambda d: summaries.from_bytes(d).compute())
+
+
+def space_target(folder: Path) -> Target:
+    """Return the space of ``trueup tune``, which a person writes by hand."""
+    read = _from_file(load_space, folder / "space.yaml")
+    return Target("space of tune", SPACE.encode(), read, (damaged, _space), 1 << 20)
+
+
+def _space(_data: bytes, rng: Random) -> bytes:
+    """Return a space of which one value is odd, or YAML that is none."""
+    key, value = rng.choice(("type", "low", "high", "step", "log", "choices")), rng.choice(_VALUES)
+    kind = rng.choice(("float", "int", "categorical"))
+    return rng.choice(
+        (
+            f"x: {{type: {kind}, low: 0, high: 1, {key}: {value}}}",
+            f"x: {{type: {kind}, {key}: {value}}}",
+            f"{value}: {{type: float, low: 0, high: 1}}",
+            f"x: {value}",
+            value,
+        )
+    ).encode(rng.choice(("utf-8", "utf-8", "utf-16")), "replace")
 
 
 def _calibrators(folder: Path) -> Iterator[Target]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from tests.hostile.readers import quick_targets, temporary_folder
+from tests.hostile.readers import quick_targets, space_target, temporary_folder
 from tests.hostile.trials import run
 
 from trueup.errors import CorruptFileError, InvalidInputError
@@ -32,3 +32,9 @@ def test_the_errors_are_those_of_a_damaged_file(targets):
         with pytest.raises(InvalidInputError) as refusal:
             target.read(target.honest[: len(target.honest) // 2])
         assert isinstance(refusal.value, CorruptFileError)
+
+
+def test_a_space_that_nobody_meant_is_refused_or_read_and_nothing_else(tmp_path):
+    counts = run(space_target(tmp_path), 150)
+    assert counts.failures == []
+    assert 0 < counts.refused < counts.trials
