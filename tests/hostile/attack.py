@@ -32,10 +32,13 @@ def main() -> int:
         help="of each stored kind; of tables and spaces an eighth",
     )
     parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument(
+        "--registered", action="store_true", help="commands on a monitored model, which takes hours"
+    )
     options = parser.parse_args()
     began, folder = time.monotonic(), temporary_folder()
     print(_ROW.format("kind", "trials", "refused", "memory", "failures"))
-    found = [_arguments(), _commands(folder)]
+    found = [_arguments(), _commands(folder, options.registered)]
     print(*map(_line, found), sep="\n", flush=True)
     with rows_limited():
         for target in chain(table_targets(folder), [space_target(folder)]):
@@ -63,10 +66,10 @@ def _arguments() -> Counts:
     return counts
 
 
-def _commands(folder: Path) -> Counts:
+def _commands(folder: Path, registered: bool) -> Counts:
     counts = Counts("options of commands")
     logging.disable(logging.CRITICAL)  # MLflow and Optuna tell of each refusal
-    with in_command_folder(folder, registered=False):
+    with in_command_folder(folder, registered=registered):
         for call in command_calls():
             counts.trials += 1
             failure = failure_of(call)
