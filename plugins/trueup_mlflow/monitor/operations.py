@@ -73,7 +73,7 @@ def init(
         Format of times that are text, as of ``strptime``; ISO 8601 by default.
     features : sequence of str, optional
         Columns that the check sees; by default those that the model takes, without running numbers
-        and time stamps.
+        and time stamps. Refused, as is ``ignore``, with training rows: the check sees them whole.
     ignore : sequence of str, default ()
         Columns that the check does not see.
     prediction : str, optional

@@ -43,6 +43,15 @@ def test_one_absurd_row_is_named(profile):
     assert found.startswith("column 'rain' is absurd in 1 row: 9831, where the reference has 0")
 
 
+def test_a_value_somewhat_beyond_the_reference_is_no_alarm(profile):
+    batch = weather(100, seed=2)
+    known = profile.numbers["rain"]
+    width = known.high - known.low
+    for ranges, names in ((3.5, 0), (4.5, 1)):
+        batch.loc[7, "rain"] = known.high + ranges * width
+        assert len(alarms(profile, batch)) == names
+
+
 def test_a_stuck_feature_is_named_and_a_constant_by_nature_is_not(profile):
     batch = weather(100, seed=3).assign(temperature=12.5, month=1)
     prediction = np.linspace(0.5, 1.5, 100)
@@ -57,6 +66,8 @@ def test_predictions_of_another_range_and_stuck_ones_are_named(profile):
     prediction[:30] += 3.0
     (found,) = alarms(profile, batch, prediction)
     assert "% of the predictions lie outside of those for the reference" in found
+    few = np.where(np.arange(100) < 10, batch["temperature"].to_numpy() / 10.0, prediction)
+    assert alarms(profile, batch, few) == ()
     (absurd,) = alarms(profile, batch, prediction + 1e3)
     assert absurd.startswith("prediction is absurd in 100 rows")
     (stuck,) = alarms(profile, batch, np.full(100, 1.0))

@@ -172,13 +172,27 @@ def test_realized_batches_overrule_the_support():
     assert with_trust(
         estimate(0.9, trusted=False, reasons=["outside of the reference: 90%"]), learn(RAW, good)
     ).trusted
-    assert not with_trust(estimate(0.9), learn(RAW, good[:4])).trusted
+    assert not with_trust(estimate(0.9), learn(RAW)).trusted
     training = estimate(trusted=False, reasons=["biased low: training errors"])
     assert not with_trust(training, learn(RAW, good)).trusted
     bad = [Earlier(RAW, y, Outlook(0.0, 0.2)) for y in (9.0, 0.1, 7.0, 0.2, 12.0, 0.1)]
     doubted = with_trust(estimate(), learn(RAW, bad))
     assert not doubted.trusted
     assert "off by a factor" in doubted.reasons[0]
+
+
+def test_of_few_realized_batches_it_takes_two_signs():
+    narrow = learn(RAW, [Earlier(RAW, 1.0, Outlook(0.0, 0.2))])
+    wide = learn(replace(RAW, low=0.1, high=10.0), [Earlier(RAW, 1.0, Outlook(0.0, 0.2))])
+    assert with_trust(estimate(0.9), narrow).trusted
+    assert with_trust(estimate(0.1), wide).trusted
+    doubted = with_trust(estimate(0.9), wide)
+    assert not doubted.trusted
+    support, record = doubted.reasons
+    assert "90% of the rows have no neighbours" in support
+    assert "off by a factor" in record
+    assert with_trust(estimate(0.9), narrow, ("stuck",)).reasons == (support, "stuck")
+    assert with_trust(estimate(0.1), wide, ("stuck",)).reasons == ("stuck",)
 
 
 def test_seeded_coverage_of_first_intervals_on_mixed_streams():

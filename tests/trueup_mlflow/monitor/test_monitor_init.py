@@ -65,6 +65,8 @@ def test_a_classifier_is_monitored_by_its_brier_score(store):
         (URI, {}, {"target": "z"}, "reference must have the column 'z'"),
         (URI, {"columns": ["a"]}, {}, "rows must be what the model takes"),
         (URI, {"rows": 20}, {}, "reference must have at least 30 rows; got 20"),
+        (URI, {}, {"reference_is": "train", "features": ["a"]}, "reference_is must be 'held-out'"),
+        (URI, {}, {"reference_is": "train", "ignore": ["b"]}, "features or ignore are given"),
         (URI, {"assign": {"y": "high"}}, {}, "target must be numbers"),
     ],
 )
@@ -76,6 +78,14 @@ def test_nothing_is_registered_when_init_fails(store, uri, change, options, mess
         monitor.init(uri, reference, **{"target": "y", "row_id": "id", **options})
     after = MlflowClient().search_model_versions("name='demand__trueup_check'")
     assert len(after) == count
+
+
+def test_the_command_refuses_features_of_training_rows(store, tmp_path):
+    draw(100).to_parquet(tmp_path / "train.parquet")
+    arguments = ["init", URI, "--reference", str(tmp_path / "train.parquet"), "--target", "y"]
+    ran = CliRunner().invoke(command, [*arguments, "--reference-is", "train", "--ignore", "b"])
+    assert ran.exit_code == 2
+    assert "--reference-is must be 'held-out' where" in ran.stderr
 
 
 def test_bad_batches_and_labels_are_errors(store):

@@ -83,6 +83,15 @@ class Wishes:
     ignore: Sequence[str] = ()
     prediction: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.reference_is == "train" and (self.features or self.ignore):
+            raise InvalidInputError(
+                "reference_is must be 'held-out' where features or ignore are given",
+                "'train'",
+                "Of training rows the check sees all that the model takes, as it is refitted "
+                "on them.",
+            )
+
 
 def train_check(model: LoadedModel, reference: pd.DataFrame, wishes: Wishes) -> Check:
     """Describe a labelled reference, and fit the consensus and the paper's L on it.

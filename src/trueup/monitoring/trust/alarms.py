@@ -16,11 +16,11 @@ from trueup.monitoring.inputs import FloatArray
 
 MIN_ROWS = 20
 
-_ABSURD_RANGES = 1.0  # a value this many ranges of the reference outside of them
+_ABSURD_RANGES = 4.0  # a value this many ranges of the reference outside of them
 _STUCK_SHARE = 0.95  # of a batch that has one value
 _VARIED_SHARE = 0.3  # of the reference that has its commonest value, at most, in a varied feature
 _VARIED_VALUES = 32  # hours, weekdays, days of the month are constant in many an honest batch
-_PREDICTIONS_OUTSIDE = 0.1
+_PREDICTIONS_OUTSIDE = 0.3  # at least
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class ReferenceProfile:
         outside = float(((y_pred < known.low) | (y_pred > known.high)).mean())
         found = _stuck("prediction", known, y_pred)
         found += _absurd("prediction", known, y_pred)
-        if not found and outside > _PREDICTIONS_OUTSIDE:
+        if not found and outside >= _PREDICTIONS_OUTSIDE:
             found.append(
                 f"{outside:.0%} of the predictions lie outside of those for the reference, "
                 f"{known.low:.4g} to {known.high:.4g}"
@@ -93,7 +93,7 @@ def _profile(values: FloatArray) -> NumberProfile:
 
 
 def _absurd(name: str, known: NumberProfile, values: FloatArray) -> list[str]:
-    """Say which value lies farther outside of the reference than that is wide."""
+    """Say which value lies many ranges of the reference outside of it."""
     margin = _ABSURD_RANGES * (known.high - known.low)
     if margin <= 0.0:  # a constant of the reference has no scale
         return []

@@ -24,14 +24,12 @@ def with_trust(
 
     Notes
     -----
-    Not trusted are batches with an alarm; those outside of the reference, as long as fewer than
-    five realized batches say how estimates fare; and, from five on, those whose learned interval
-    says nothing. That a classifier tells the batch from the reference is no sign by itself: it does
-    so for nearly every batch of another time.
+    Not trusted are batches with an alarm; those outside of the reference, as long as no realized
+    batch says how estimates fare; from five realized ones on, those whose learned interval says
+    nothing; and between, those of which both is true. That a classifier tells the batch from the
+    reference is no sign by itself: it does so for nearly every batch of another time.
     """
-    known = learned.labels >= ENOUGH_LABELS
-    doubts = _of_record(learned) if known else _of_support(estimate)
-    doubts = [*doubts, *_lasting(estimate), *alarms]
+    doubts = [*_lasting(estimate), *_doubts(estimate, learned, alarms)]
     return replace(
         estimate,
         mse=learned.mse,
@@ -40,6 +38,16 @@ def with_trust(
         trusted=not doubts,
         reasons=tuple(dict.fromkeys([*doubts, *estimate.reasons])),
     )
+
+
+def _doubts(estimate: MSEEstimate, learned: Learned, alarms: tuple[str, ...]) -> list[str]:
+    """Return what support, record and alarms say, as far as the number of labels lets them."""
+    support, signs = _of_support(estimate), [*_of_record(learned), *alarms]
+    if learned.labels >= ENOUGH_LABELS:
+        return signs
+    if learned.labels == 0:
+        return [*support, *alarms]
+    return [*support, *signs] if support and signs else [*alarms]
 
 
 def _lasting(estimate: MSEEstimate) -> list[str]:
@@ -67,6 +75,6 @@ def _of_record(learned: Learned) -> list[str]:
     if spread <= _TOO_WIDE:
         return []
     return [
-        f"the interval is {learned.high / learned.low:.2g}-fold, as the estimates of earlier "
-        f"batches were off by a factor of {np.exp(spread):.2g} or so"
+        f"the interval is {learned.high / learned.low:.2g}-fold, as the estimates for this stream "
+        f"are off by a factor of {np.exp(spread):.2g} or so"
     ]
