@@ -207,7 +207,7 @@ def _write(
 
 
 def _draw(decisions: Mapping[str, GuardDecision], path: Path) -> str:
-    from trueup_mlflow.write.guard_figure import guard_figure
+    from trueup_mlflow.write.decision_figures import guard_figure
 
     by_time = {name: decision for name, decision in decisions.items() if decision.by_time}
     if not by_time:

@@ -156,7 +156,7 @@ def _decisions(names: Sequence[str], options: dict[str, Any]) -> list[Decision]:
     from mlflow import MlflowClient, get_tracking_uri
 
     from trueup.decide.best_of import corrected_level
-    from trueup.decide.checks import check_level
+    from trueup.decide.pairing import check_level
     from trueup_mlflow.compare.compare_runs import ComparisonOptions, compare_and_log
     from trueup_mlflow.compare.seed_runs import RunReader, experiment_ids
 

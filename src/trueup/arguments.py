@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Collection, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeGuard
 
 from trueup.errors import InvalidInputError
 
@@ -19,7 +19,7 @@ def is_real(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def is_one_of(value: Any, allowed: Collection[str]) -> bool:
+def is_one_of(value: Any, allowed: Collection[str]) -> TypeGuard[str]:
     """Say whether a value is one of several words; an array is none, and raises nothing."""
     return isinstance(value, str) and value in allowed
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from trueup.arguments import is_real
+from trueup.arguments import LARGEST_FLOAT, is_one_of, is_real
 from trueup.errors import InvalidInputError
 from trueup_cli.shell.scripts import load_attribute
 from trueup_cli.tune.space_yaml import read_yaml
@@ -90,7 +89,7 @@ def load_space(path: str | Path) -> dict[str, dict[str, Any]]:
 
 def _check_parameter(name: str, parameter: Any) -> None:
     kind = parameter.get("type") if isinstance(parameter, dict) else None
-    if kind not in _KINDS:
+    if not is_one_of(kind, _KINDS):
         raise InvalidInputError(
             f"type of parameter {name!r} must be one of {sorted(_KINDS)}",
             repr(kind),
@@ -120,7 +119,7 @@ def _check_value(name: str, kind: str, key: str, value: Any) -> None:
     elif kind == "int":
         rule, is_right = "a whole number", isinstance(value, int) and not isinstance(value, bool)
     else:
-        rule, is_right = "a number", is_real(value) and math.isfinite(value)
+        rule, is_right = "a number", is_real(value) and abs(value) <= LARGEST_FLOAT
     if not is_right:
         raise InvalidInputError(
             f"{key} of parameter {name!r} must be {rule}", repr(value), "Correct the space file."

@@ -66,7 +66,9 @@ def read_yaml(path: str | Path) -> Any:
     """
     try:
         return yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_Loader)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, TypeError) as error:
+    except InvalidInputError:
+        raise
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
         reason = " ".join(str(error).split())
         raise InvalidInputError(
             "space must be a YAML file", repr(str(path)), f"Correct it: {shown(reason)}"

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueup_mlflow.autologging.calibrated_metrics import Additions, TwinMaker
-from trueup_mlflow.write.breaker import Breaker
-from trueup_mlflow.write.failures import describe, is_unanswered, warn
+from trueup_mlflow.write.failures import Breaker, describe, is_unanswered, warn
 
 _ASIDE_THREADS = 2
 _MAX_KEPT = 200  # requests of one run that wait for its end

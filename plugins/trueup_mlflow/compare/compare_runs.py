@@ -15,10 +15,10 @@ from trueup.errors import StateMismatchError, TrueupWarning
 from trueup_mlflow.compare.names import DEFAULT, names_of
 from trueup_mlflow.compare.pipelines import Arms
 from trueup_mlflow.compare.seed_runs import RunReader, experiment_ids
-from trueup_mlflow.write.comparison_figure import comparison_figure
-from trueup_mlflow.write.comparison_items import (
-    FIGURE_FILE,
-    TABLE_FILE,
+from trueup_mlflow.write.decision_figures import comparison_figure
+from trueup_mlflow.write.decision_items import (
+    COMPARISON_FIGURE,
+    COMPARISON_TABLE,
     comparison_metrics,
     comparison_table,
     comparison_tags,
@@ -236,13 +236,13 @@ def _log(
     log_params(client, run_id, asked)
     writer = RunWriter(run_id, client)
     writer.log(LogItems(metric, comparison_metrics(comparison)))
-    writer.log_text(comparison_table(comparison, arms.named(), metric), TABLE_FILE, metric)
+    writer.log_text(comparison_table(comparison, arms.named(), metric), COMPARISON_TABLE, metric)
     values = {
         arm: {run.seed: run.value(metric) for run in runs if math.isfinite(run.value(metric))}
         for arm, runs in arms.named().items()
     }
     writer.log_figure(
-        lambda: comparison_figure(comparison, values, metric, names), FIGURE_FILE, metric
+        lambda: comparison_figure(comparison, values, metric, names), COMPARISON_FIGURE, metric
     )
     client.set_terminated(run_id)
     return run_id

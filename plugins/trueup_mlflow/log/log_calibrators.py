@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from trueup.calibrators import CalibratorTable
-from trueup_mlflow.write.calibrator_items import (
-    FIGURE_NAME,
-    TABLE_NAME,
+from trueup_mlflow.write.decision_figures import guard_figure
+from trueup_mlflow.write.decision_items import (
+    CALIBRATOR_FIGURE,
+    CALIBRATOR_TABLE,
     calibrator_items,
     calibrator_text,
 )
 from trueup_mlflow.write.failures import refusing_only
-from trueup_mlflow.write.guard_figure import guard_figure
 from trueup_mlflow.write.writer import RunWriter
 
 
@@ -57,8 +57,10 @@ def log_calibrators(
     writer, items = RunWriter(run_id, client), calibrator_items(table, prefix)
     by_time = {name: d for name, d in table.decisions().items() if d.by_time}
     written = writer.log(items) and writer.log_text(
-        calibrator_text(table, by_time), TABLE_NAME, items.key
+        calibrator_text(table, by_time), CALIBRATOR_TABLE, items.key
     )
     if not by_time:
         return written
-    return written and writer.log_figure(lambda: guard_figure(by_time), FIGURE_NAME, items.key)
+    return written and writer.log_figure(
+        lambda: guard_figure(by_time), CALIBRATOR_FIGURE, items.key
+    )

@@ -18,8 +18,7 @@ from mlflow.entities import DatasetInput, LoggedModelInput, Metric, RunTag
 from mlflow.tracking import MlflowClient
 
 from trueup.redact import without_credentials
-from trueup_mlflow.write.breaker import COOLDOWN, SILENT
-from trueup_mlflow.write.failures import describe, is_unanswered, told, warn
+from trueup_mlflow.write.failures import COOLDOWN, SILENT, describe, is_unanswered, told, warn
 from trueup_mlflow.write.items import ARTIFACT_FOLDER, LogItems, skipped_items
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trueup.decide.checks import check_level
 from trueup.decide.compare import compare
-from trueup.decide.pairing import Values
+from trueup.decide.pairing import Values, check_level
 from trueup.decide.verdict import Comparison
 from trueup.errors import InvalidInputError
 

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from trueup.decide.checks import FloatArray, check_level, check_min_effect
 from trueup.decide.e_process import confidence_radius, prefix_moments
-from trueup.decide.pairing import Arms, Paired, Values, pair_up
+from trueup.decide.pairing import (
+    Arms,
+    FloatArray,
+    Paired,
+    Values,
+    check_level,
+    check_min_effect,
+    pair_up,
+)
 from trueup.decide.row_bootstrap import RowLosses, row_interval
 from trueup.decide.verdict import Comparison, Verdict
 from trueup.decide.win_rate import Proportion, metric_accuracy, paired_win_rate

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 from scipy.stats import t as student
 
-from trueup.decide.checks import FloatArray
+from trueup.decide.pairing import FloatArray
 
 TAU = 1.5
 """Scale of the effects that the race looks for, in standard deviations of a difference."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from trueup.decide.checks import FloatArray, check_level, check_same_length, check_values
+from trueup.decide.pairing import FloatArray, check_level, check_same_length, check_values
 from trueup.errors import UndefinedMetricError
 from trueup.losses.elementary import exponent_of, scaled_by
 from trueup.presentation import Line, Presented

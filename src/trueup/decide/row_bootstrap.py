@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trueup.decide.checks import FloatArray, check_values
-from trueup.decide.pairing import Seed
+from trueup.decide.pairing import FloatArray, Seed, check_values
 from trueup.errors import InvalidInputError
 
 RowLosses = tuple[Mapping[Any, ArrayLike], Mapping[Any, ArrayLike]]

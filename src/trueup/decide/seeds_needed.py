@@ -12,9 +12,16 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import nctdtr, ndtri
 
-from trueup.decide.checks import FloatArray, check_level, check_min_effect, check_values
 from trueup.decide.e_process import Moments, confidence_radius
-from trueup.decide.pairing import Paired, Values, pair_up
+from trueup.decide.pairing import (
+    FloatArray,
+    Paired,
+    Values,
+    check_level,
+    check_min_effect,
+    check_values,
+    pair_up,
+)
 from trueup.errors import InvalidInputError
 from trueup.losses.elementary import exponent_of, scaled_by
 from trueup.presentation import Line, Presented

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from trueup.decide.checks import FloatArray
-from trueup.decide.pairing import Estimand, Seed
+from trueup.decide.pairing import Estimand, FloatArray, Seed
 from trueup.decide.row_bootstrap import RowInterval
 from trueup.decide.seeds_needed import SeedsNeeded, seeds_from_differences
 from trueup.presentation import Line, Presented

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import betaincinv, ndtri
 
-from trueup.decide.checks import FloatArray, check_level, check_same_length, check_values
+from trueup.decide.pairing import FloatArray, check_level, check_same_length, check_values
 from trueup.presentation import Line, Presented
 
 

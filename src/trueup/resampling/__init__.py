@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 from trueup.extras import hand_on
 
 if TYPE_CHECKING:
-    from trueup.resampling.bootstrap import Bootstrap as Bootstrap
+    from trueup.resampling.aggregation import corrected_t_interval as corrected_t_interval
     from trueup.resampling.estimate import GEEstimate as GEEstimate
     from trueup.resampling.generalization import generalization_error as generalization_error
-    from trueup.resampling.interval import corrected_t_interval as corrected_t_interval
     from trueup.resampling.nested import nested_resampling as nested_resampling
+    from trueup.resampling.strategies import Bootstrap as Bootstrap
 
 _HOME = {
-    "Bootstrap": "bootstrap",
+    "Bootstrap": "strategies",
     "GEEstimate": "estimate",
-    "corrected_t_interval": "interval",
+    "corrected_t_interval": "aggregation",
     "generalization_error": "generalization",
     "nested_resampling": "nested",
 }

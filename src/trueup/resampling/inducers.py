@@ -13,8 +13,8 @@ from sklearn.utils import _safe_indexing
 
 from trueup.errors import InvalidInputError
 from trueup.read.columns import as_array
-from trueup.resampling.bootstrap import IndexArray
 from trueup.resampling.measures import Measure
+from trueup.resampling.strategies import IndexArray
 
 Array = NDArray[Any]
 

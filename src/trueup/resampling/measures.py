@@ -14,7 +14,7 @@ from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.evaluation.evaluate import evaluate
 from trueup.losses import LOSSES, Loss, get_loss
 from trueup.read.rows import read_rows
-from trueup.resampling.bootstrap import IndexArray
+from trueup.resampling.strategies import IndexArray
 from trueup.splits import Split
 
 Array = NDArray[Any]

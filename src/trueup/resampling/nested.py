@@ -11,11 +11,11 @@ from sklearn.base import clone
 from trueup.errors import InvalidInputError
 from trueup.losses import Loss
 from trueup.resampling.aggregation import Aggregate
-from trueup.resampling.bootstrap import IndexArray
 from trueup.resampling.estimate import GEEstimate
 from trueup.resampling.generalization import make_plan, read_data, resample
 from trueup.resampling.inducers import is_classifying, train
 from trueup.resampling.measures import SetFunction
+from trueup.resampling.strategies import IndexArray
 from trueup.splits import CrossFit, Split
 
 _DEFAULT_SPLIT = CrossFit()

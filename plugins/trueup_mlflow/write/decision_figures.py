@@ -1,11 +1,17 @@
-"""The figure of a comparison: both distributions over seeds, and the pairs."""
+"""Figures of decisions: between two pipelines over seeds, and of the guard at each origin."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from trueup.comparison import Comparison
+
+if TYPE_CHECKING:
+    from trueup.calibrators import GuardDecision
 
 _COLOURS = {"candidate": "#1b6ca8", "baseline": "#8a8a8a"}
 
@@ -44,4 +50,35 @@ def comparison_figure(
     axes.set_ylim(-0.6, 1.6)
     axes.set_xlabel(metric)
     axes.set_title(comparison.sentence(*names), fontsize=8, wrap=True)
+    return figure
+
+
+def guard_figure(decisions: Mapping[str, GuardDecision]) -> Figure:
+    """Draw the change of the log loss at each origin with two standard errors, 0 as a line.
+
+    Parameters
+    ----------
+    decisions : mapping from calibrator to GuardDecision
+        Decisions on rows with times.
+    """
+    figure = Figure(figsize=(8.0, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    for k, (name, decision) in enumerate(decisions.items()):
+        place = np.arange(len(decision.origins)) + 0.6 * (k + 0.5) / len(decisions) - 0.3
+        axes.errorbar(
+            place,
+            [origin.log_loss for origin in decision.origins],
+            [2.0 * origin.log_loss_standard_error for origin in decision.origins],
+            fmt="o" if decision.kept else "x",
+            markersize=4,
+            linewidth=1.0,
+            label=f"{name}: {'kept' if decision.kept else 'not kept'}",
+        )
+    first = next(iter(decisions.values()))
+    names = [origin.until for origin in first.origins]
+    axes.set_xticks(np.arange(len(names)), names, rotation=30, ha="right", fontsize=7)
+    axes.axhline(0.0, color="black", linewidth=0.8)
+    axes.set_xlabel("fitted up to")
+    axes.set_ylabel("log loss change on the rows that follow")
+    axes.legend(fontsize=7, frameon=False)
     return figure
