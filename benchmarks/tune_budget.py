@@ -26,6 +26,7 @@ from tune_tables import COLUMNS, TABLES, TASKS
 
 from trueup.errors import TrueupWarning
 from trueup_optuna import SeedList, SeedObjective, finals, select_best
+from trueup_optuna.shrunken_means import FINALISTS, noise_share
 
 FloatArray = NDArray[np.float64]
 Done = tuple[str, str, int, int]
@@ -146,7 +147,7 @@ def report() -> str:
     for task, budget in sorted({key[:2] for key in regrets}):
         cells = [_cell(regrets[task, budget, arm]) for arm in arms]
         lines.append(f"| {task} | {budget} | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", *_ratios(regrets)])
+    return "\n".join([*lines, "", *_ratios(regrets), "", *_noise({key[0] for key in regrets})])
 
 
 def _cell(values: list[float]) -> str:
@@ -160,19 +161,36 @@ def _ratios(regrets: dict[tuple[str, int, str], list[float]]) -> Iterator[str]:
     yield "| task | trainings | vanilla / better baseline | calibrated / better baseline |"
     yield "|---|---|---|---|"
     for place in places:
-        better = min(mean(*place, arm) for arm in BASELINES)
+        better = min(mean(*place, arm) for arm in BASELINES) or np.nan  # never off: no ratio
         shares = [mean(*place, f"budget, {metric}") / better for metric in METRICS]
         yield f"| {place[0]} | {place[1]} | {shares[0]:.2f} | {shares[1]:.2f} |"
     yield ""
     for metric in METRICS:
         against = [
-            np.mean([mean(*p, f"budget, {metric}") / mean(*p, arm) for p in places])
+            np.nanmean([mean(*p, f"budget, {metric}") / (mean(*p, arm) or np.nan) for p in places])
             for arm in BASELINES
         ]
         yield (
             f"- {metric}: on average {against[0]:.2f} of TPE with one seed, {against[1]:.2f} of "
             "TPE with five."
         )
+
+
+def _noise(tasks: set[str]) -> Iterator[str]:
+    """Yield how much of what tells the best quarter of a grid apart is the noise of a seed."""
+    yield "| task | seed sd / noise share, vanilla | calibrated |"
+    yield "|---|---|---|"
+    for task in sorted(tasks):
+        table = np.load(TABLES / f"{task}.npz")["values"]
+        cells = [_noise_cell(table[..., COLUMNS.index(name)]) for name in METRICS.values()]
+        yield f"| {task} | {' | '.join(cells)} |"
+
+
+def _noise_cell(values: FloatArray) -> str:
+    means = values.mean(0)
+    best = np.argsort(means)[: int(np.ceil(FINALISTS * len(means)))]
+    noise = float(values[:, best].var(0, ddof=1).mean())
+    return f"{np.sqrt(noise) / UNIT:.2f} / {noise_share(means, noise):.2f}"
 
 
 def main() -> None:

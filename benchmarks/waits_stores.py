@@ -22,6 +22,7 @@ from waits import put_section
 HERE = Path(__file__).resolve()
 SECTION = "## Waits at a store"
 RUNS, VERSIONS, FEW, MANY, SEEDS = 2, 50, 20, 100, 5
+REFERENCE_ROWS = 5_300
 TRUEUP = (sys.executable, "-c", "from trueup_cli import main; main()")
 TRAIN = """import mlflow
 with mlflow.start_run():
@@ -53,15 +54,21 @@ def store_of(folder: Path) -> dict[str, str]:
 def measure(root: Path) -> dict[str, float]:
     """Return the seconds of each work with the packages that this process imports."""
     import mlflow
-    from monitor_scale import NAME, fill, prepare
+    from monitor_scale import NAME, fill, prepare, table
 
     found = {"import": seconds([sys.executable, "-c", "import mlflow"], root, {})}
     store = store_of(root / "batch")
     os.chdir(root / "batch")
     mlflow.set_tracking_uri(store["MLFLOW_TRACKING_URI"])
     prepare(root / "batch", 1_000, 5, 2_000)
+    load = f"import mlflow; mlflow.pyfunc.load_model('models:/{NAME}/1')"
+    found["load"] = seconds([sys.executable, "-c", load], root / "batch", store)
     run = [*TRUEUP, "monitor", "run", f"models:/{NAME}/1", "--batch", "batch.parquet"]
     found["run"] = seconds(run, root / "batch", store)
+    table(REFERENCE_ROWS, 5, 1).to_parquet(root / "batch" / "reference.parquet")
+    init = [*TRUEUP, "monitor", "init", f"models:/{NAME}/1", "--target", "y"]
+    init += ["--reference", "reference.parquet"]
+    found["init"] = seconds(init, root / "batch", store)
     for name, n_batches in (("few", FEW), ("many", MANY)):
         store = store_of(root / name)
         mlflow.set_tracking_uri(store["MLFLOW_TRACKING_URI"])
@@ -94,10 +101,12 @@ def in_checkout(checkout: Path) -> dict[str, float]:
     return dict(json.loads(run.stdout.splitlines()[-1]))
 
 
-def table(now: Mapping[str, float], before: Mapping[str, float]) -> str:
+def written(now: Mapping[str, float], before: Mapping[str, float]) -> str:
     rows = [
-        ("`import mlflow`, the peer of the next three", "import", "–"),
+        ("`import mlflow`, the peer of the next five", "import", "–"),
+        ("MLflow's `load_model` of the model alone, a scikit-learn one", "load", "–"),
         ("`trueup monitor run`, 1,000 rows", "run", f"{now['import'] + 0.5:.2f}"),
+        (f"`trueup monitor init`, {REFERENCE_ROWS:,} rows", "init", "8"),
         (f"`trueup monitor status`, {VERSIONS} versions x {FEW} batches", "few", "–"),
         (
             f"the same, {VERSIONS} versions x {MANY} batches",
@@ -127,7 +136,7 @@ def main() -> None:
         SECTION,
         "`python benchmarks/waits_stores.py --before FOLDER`\n\n"
         "Processor time of a command with all that it starts, the smaller of two runs, SQLite.\n\n"
-        f"{table(in_checkout(HERE.parents[1]), before)}\n",
+        f"{written(in_checkout(HERE.parents[1]), before)}\n",
     )
 
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import mlflow
 import pandas as pd
 from mlflow.artifacts import download_artifacts
-from mlflow.models import get_model_info
+from mlflow.models import Model, get_model_info
 from mlflow.tracking import MlflowClient
 
 from trueup import __version__
@@ -196,10 +196,11 @@ def load_check(version: RegisteredVersion) -> Check:
     """
     uri = check_uri(version)
     with tempfile.TemporaryDirectory() as folder:
-        files = Path(download_artifacts(artifact_uri=uri, dst_path=folder), "artifacts")
-        consensus = ConsensusEstimator.load(files / "consensus.npz")
-        one_step = OneStepCheckModel.load(files / "one_step.npz")
-    return Check(consensus, one_step, load_schema(version))
+        stored = Path(download_artifacts(artifact_uri=uri, dst_path=folder))
+        consensus = ConsensusEstimator.load(stored / "artifacts" / "consensus.npz")
+        one_step = OneStepCheckModel.load(stored / "artifacts" / "one_step.npz")
+        schema = _schema_of(Model.load(stored).metadata)  # it lies there: no second request
+    return Check(consensus, one_step, schema)
 
 
 def load_schema(version: RegisteredVersion) -> Schema:
@@ -210,8 +211,11 @@ def load_schema(version: RegisteredVersion) -> Schema:
     InvalidInputError
         If the version has no check.
     """
-    metadata = get_model_info(check_uri(version)).metadata or {}
-    return Schema.from_json(metadata["trueup_schema"])
+    return _schema_of(get_model_info(check_uri(version)).metadata)
+
+
+def _schema_of(metadata: dict[str, Any] | None) -> Schema:
+    return Schema.from_json((metadata or {})["trueup_schema"])
 
 
 def check_uri(version: RegisteredVersion) -> str:
