@@ -6,9 +6,7 @@ used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from trueup.extras import hand_on
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trueup_mlflow.autologging.session import autolog as autolog
@@ -45,4 +43,13 @@ _HOME = {
 
 __all__ = sorted(_HOME)
 
-__getattr__, __dir__ = hand_on(__name__, _HOME)
+
+def __getattr__(name: str) -> Any:
+    # Imported here: MLflow loads this package while it is imported itself, whatever ails trueup.
+    from trueup.extras import hand_on
+
+    return hand_on(__name__, _HOME)[0](name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

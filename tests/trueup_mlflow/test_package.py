@@ -9,7 +9,7 @@ import pytest
 import trueup_mlflow
 
 
-def test_importing_the_package_loads_no_other_package():
+def test_importing_the_package_loads_the_standard_library_only():
     code = "import sys; import trueup_mlflow; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in run.stdout.split()}
