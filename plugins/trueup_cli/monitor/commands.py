@@ -54,7 +54,12 @@ def init(model_uri: str, reference: str, all_missing: bool, **options: Any) -> N
 
     options["ignore"] = options["ignore"] or ()
     if all_missing:
-        name = model_uri.removeprefix("models:/").split("/")[0]
+        name = model_uri.removeprefix("models:/")
+        if "/" in name or "@" in name:
+            raise BadInput(
+                f"--all-missing must come with models:/NAME, as it means every version; got "
+                f"{model_uri!r}. Drop the version, or --all-missing."
+            )
         made = init_missing(name, reference, **options)
         for uri in made:
             echo(uri)
@@ -75,9 +80,8 @@ def init(model_uri: str, reference: str, all_missing: bool, **options: Any) -> N
 @click.option(
     "--period",
     type=click.Choice(["day", "week", "month"]),
-    default="month",
-    show_default=True,
-    help="Calendar period of a batch with --time-column.",
+    default=None,
+    help="Calendar period of a batch with --time; month by default.",
 )
 @click.option("--chunk-rows", type=click.IntRange(1), default=None, help="A batch each N rows.")
 @click.option("--segment", default=None, help="Column: an estimate for each level of 30 rows too.")
@@ -115,8 +119,10 @@ def _estimates(
     from trueup_mlflow import monitor as monitoring
     from trueup_mlflow.monitor.batch.batches import estimate_chunks, estimate_periods
 
-    if time_format is not None and time_column is None:
-        raise BadInput("--time-format must come with --time-column. Give both.")
+    if time_column is None:
+        for option, value in (("--time-format", time_format), ("--period", period)):
+            if value is not None:
+                raise BadInput(f"{option} must come with --time. Give both.")
     if time_column is not None and (chunk_rows is not None or at is not None):
         raise BadInput("--time-column goes with neither --chunk-rows nor --at. Give one of them.")
     if segment is not None and (time_column is not None or chunk_rows is not None):
@@ -125,7 +131,11 @@ def _estimates(
         return monitoring.estimate_segments(model_uri, batch, segment=segment, at=at)
     if time_column is not None:
         return estimate_periods(
-            model_uri, batch, time_column=time_column, period=period, time_format=time_format
+            model_uri,
+            batch,
+            time_column=time_column,
+            period=period or "month",
+            time_format=time_format,
         )
     if chunk_rows is not None:
         return estimate_chunks(model_uri, batch, rows=chunk_rows, at=at)

@@ -58,7 +58,7 @@ def status(
 @click.command("watch")
 @MODEL
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--seconds", type=float, default=10.0, show_default=True, help="Pause between looks.")
+@click.option("--seconds", type=float, default=None, help="Pause between looks; 10 by default.")
 @click.option("--once", is_flag=True, help="Stop when the folder holds no more files.")
 @click.option("--time", "--time-column", "time_column", help="Its latest is the batch's time.")
 @click.option("--name-pattern", default=None, help="Pattern of file names with (the time) in it.")
@@ -74,7 +74,7 @@ def status(
 def watch(
     model_uri: str,
     folder: Path,
-    seconds: float,
+    seconds: float | None,
     once: bool,
     prometheus_port: int | None,
     **times: Any,
@@ -88,10 +88,13 @@ def watch(
     """
     from trueup_mlflow.monitor.batch.watching import watch as watching
 
+    if once and seconds is not None:
+        raise BadInput("--seconds must come without --once, which looks until no file is left.")
+    pause = 10.0 if seconds is None else seconds
     codes = set()
     with contextlib.ExitStack() as stack:
         exporter = _exporter(stack, model_uri, prometheus_port)
-        files = watching(model_uri, folder, seconds=seconds, once=once, times=_times(**times))
+        files = watching(model_uri, folder, seconds=pause, once=once, times=_times(**times))
         for path, outcome in files:
             if isinstance(outcome, TrueupError):
                 codes.add(_BAD_INPUT)
@@ -114,12 +117,6 @@ def _times(
 ) -> Any:
     from trueup_mlflow.monitor.batch.watching import BatchTimes
 
-    if sum((time_column is not None, name_pattern is not None, modified_time)) > 1:
-        raise BadInput(
-            "--time-column, --name-pattern and --modified-time exclude each other. Give one."
-        )
-    if time_format is not None and time_column is None and name_pattern is None:
-        raise BadInput("--time-format must come with --time-column or --name-pattern. Give one.")
     return BatchTimes(time_column, name_pattern, time_format, modified_time)
 
 

@@ -13,6 +13,7 @@ from trueup.errors import InvalidInputError
 from trueup_mlflow.monitor.batch.labels import (
     LABEL,
     LateLabels,
+    errors_by_level,
     late_labels,
     merged,
     of_batch,
@@ -23,7 +24,11 @@ from trueup_mlflow.monitor.check.check_registry import load_schema
 from trueup_mlflow.monitor.check.registered_model import resolve
 from trueup_mlflow.monitor.page.coverage import Coverage
 from trueup_mlflow.monitor.store import ROW_ID, MonitorStore
-from trueup_mlflow.write.monitor_items import BatchRecord, realized_metrics
+from trueup_mlflow.write.monitor_items import (
+    BatchRecord,
+    realized_metrics,
+    realized_segment_metrics,
+)
 
 MIN_LABELLED = 0.8
 
@@ -138,7 +143,23 @@ def _updated(
         if known is None or not np.isclose(known, value, rtol=1e-12, atol=0.0):
             earlier = record.corrections if known is None else (*record.corrections, known)
             changed = changed.mark(realized=value, corrections=earlier)
-            store.log_realized(changed, realized_metrics(record.estimate["mse"], value))
+            whole = realized_metrics(record.estimate["mse"], value)
+            levels = realized_segments(store, changed, predictions, labels, min_labelled)
+            store.log_realized(changed, {**whole, **levels})
     if changed != record:
         store.write(changed)
     return changed
+
+
+def realized_segments(
+    store: MonitorStore,
+    record: BatchRecord,
+    predictions: pd.DataFrame,
+    labels: pd.DataFrame,
+    min_labelled: float = MIN_LABELLED,
+) -> dict[str, float]:
+    """Return the realized errors of the levels that ``run --segment`` estimated, as metrics."""
+    errors: dict[str, float] = {}
+    for levels in store.segments(record.digest):
+        errors |= errors_by_level(predictions, labels, levels, min_labelled)
+    return realized_segment_metrics(errors)

@@ -10,8 +10,11 @@ import pandas as pd
 
 from trueup.errors import InvalidInputError
 from trueup.monitoring import MSEEstimate
+from trueup.user_warning import warn_user
 from trueup_mlflow.monitor.batch.tables import read_table
+from trueup_mlflow.monitor.realizing import realized_segments
 from trueup_mlflow.monitor.session import Session
+from trueup_mlflow.monitor.store import ROW_ID, SEGMENT, MonitorStore
 from trueup_mlflow.write.monitor_items import BatchRecord, segment_metrics
 
 MIN_ROWS = 30
@@ -36,12 +39,14 @@ def estimate_segments(
     -------
     list of (str, MSEEstimate)
         The batch as a whole under "", then each level. The levels learn nothing of their own: the
-        log correction of the whole batch, which its labels taught, is theirs too.
+        log correction of the whole batch, which its labels taught, is theirs too. Their realized
+        errors are logged once enough of their rows have a label.
 
     Raises
     ------
     InvalidInputError
-        If the column is missing, or has more than 50 levels of 30 rows.
+        If the column is missing, has more than 50 levels of 30 rows, or two levels whose names
+        are the same as keys of MLflow.
 
     Examples
     --------
@@ -58,8 +63,9 @@ def estimate_segments(
         raise InvalidInputError(
             "segment must be a column of the batch", repr(segment), "Check the spelling."
         )
-    counts = rows[segment].value_counts()
-    levels = sorted(counts[counts >= MIN_ROWS].index, key=str)
+    keys = _keys(segment, rows[segment])
+    counts = keys.value_counts()
+    levels = sorted(counts[counts >= MIN_ROWS].index)
     if len(levels) > MAX_LEVELS:
         raise InvalidInputError(
             f"segment must have at most {MAX_LEVELS} levels of {MIN_ROWS} rows",
@@ -67,13 +73,56 @@ def estimate_segments(
             "Group them.",
         )
     record = session.record(rows, at=at)
-    found = [
-        (str(level), _level(session, record, rows[rows[segment] == level])) for level in levels
-    ]
-    for level, estimate in found:  # once, however often the batch is given
-        key = _NOT_IN_KEYS.sub("_", f"{segment}/{level}")
+    _say_left_out(segment, keys, levels)
+    found = {key: _level(session, record, rows[keys == key]) for key in levels}
+    for key, estimate in found.items():  # once, however often the batch is given
         session.store.log(record, segment_metrics(key, estimate))
-    return [("", record.as_estimate()), *found]
+    if schema.row_id is not None and levels and record.logged:
+        kept = pd.DataFrame({ROW_ID: rows[schema.row_id], SEGMENT: keys})[keys.isin(levels)]
+        session.store.keep_segments(record.digest, segment, kept)
+        _log_realized(session.store, record)
+    names = dict(zip(keys, rows[segment], strict=True))
+    return [("", record.as_estimate()), *((str(names[key]), one) for key, one in found.items())]
+
+
+def _keys(segment: str, column: pd.Series) -> pd.Series:
+    """Return the level of each row as it stands in keys of metrics; None where there is none.
+
+    Raises
+    ------
+    InvalidInputError
+        If two levels would have the same key.
+    """
+    keys = {
+        level: _NOT_IN_KEYS.sub("_", f"{segment}/{level}") for level in column.dropna().unique()
+    }
+    seen: dict[str, Any] = {}
+    for level, key in keys.items():
+        if key in seen:
+            raise InvalidInputError(
+                "segment must have levels that differ in letters and digits",
+                f"{seen[key]!r} and {level!r}",
+                "Rename one: keys of MLflow hold no other characters.",
+            )
+        seen[key] = level
+    return column.astype(object).map(keys)
+
+
+def _say_left_out(segment: str, keys: pd.Series, levels: list[str]) -> None:
+    n = int((~keys.isin(levels)).sum())
+    if n:
+        warn_user(
+            f"{n} of {len(keys)} rows have no level of {segment!r} with {MIN_ROWS} rows: they "
+            "count in the whole batch only."
+        )
+
+
+def _log_realized(store: MonitorStore, record: BatchRecord) -> None:
+    """Log the realized errors of levels that were asked for after the labels had come."""
+    labels = store.labels(record.digest) if record.realized is not None else None
+    if labels is not None:
+        metrics = realized_segments(store, record, store.predictions(record.digest), labels)
+        store.log_realized(record, metrics)
 
 
 def _level(session: Session, record: BatchRecord, rows: pd.DataFrame) -> MSEEstimate:

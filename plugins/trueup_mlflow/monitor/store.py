@@ -9,6 +9,7 @@ call completes with the same step, time and values.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 import time
@@ -39,8 +40,8 @@ from trueup_mlflow.write.monitor_items import (
 )
 from trueup_mlflow.write.runs import mark_as_model_training
 
-ROW_ID, PREDICTION = "row_id", "prediction"
-_BATCHES, _LABELS = "trueup/batches", "trueup/labels"
+ROW_ID, PREDICTION, SEGMENT = "row_id", "prediction", "segment"
+_BATCHES, _LABELS, _SEGMENTS = "trueup/batches", "trueup/labels", "trueup/segments"
 
 
 class MonitorStore:
@@ -139,6 +140,19 @@ class MonitorStore:
     def predictions(self, digest: str) -> pd.DataFrame:
         """Return row id and prediction of a batch; they are kept before it counts as logged."""
         return self._table(f"{_BATCHES}/{digest}.parquet")
+
+    def keep_segments(self, digest: str, column: str, levels: pd.DataFrame) -> None:
+        """Store row id and ``<column>/<level>`` of the rows of a batch; a column is kept once."""
+        name = hashlib.sha256(column.encode(errors="surrogatepass")).hexdigest()[:16]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"{name}.parquet"
+            levels.to_parquet(path, index=False)
+            self._client.log_artifact(self.run_id, str(path), f"{_SEGMENTS}/{digest}")
+
+    def segments(self, digest: str) -> list[pd.DataFrame]:
+        """Return row ids and levels of a batch, a table for each column that was estimated by."""
+        found = self._client.list_artifacts(self.run_id, f"{_SEGMENTS}/{digest}")
+        return [self._table(one.path) for one in found]
 
     def keep_labels(self, digest: str, labels: pd.DataFrame) -> None:
         """Store labels of a batch beside earlier ones: no process overwrites another's."""

@@ -187,6 +187,11 @@ def segment_metrics(segment: str, estimate: MSEEstimate) -> dict[str, float]:
     return {key: value for key, value in values.items() if math.isfinite(value)}
 
 
+def realized_segment_metrics(errors: Mapping[str, float]) -> dict[str, float]:
+    """Return the realized errors of levels, by ``<column>/<level>``, as metrics."""
+    return {f"segment/{segment}/{REALIZED}": value for segment, value in errors.items()}
+
+
 def realized_metrics(estimated: float, realized: float) -> dict[str, float]:
     """Return the realized error and how far the estimate was from it."""
     return {REALIZED: realized, ESTIMATION_ERROR: estimated - realized}

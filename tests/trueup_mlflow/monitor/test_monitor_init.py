@@ -21,6 +21,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning:mlflow"),
     pytest.mark.filterwarnings("ignore::UserWarning:mlflow"),
 ]
+REFERENCE = ("--reference", "r.csv", "--target", "y")
 store = pytest.fixture(scope="module")(registered)
 
 
@@ -68,6 +69,9 @@ def test_a_classifier_is_monitored_by_its_brier_score(store):
         (URI, {}, {"reference_is": "train", "features": ["a"]}, "reference_is must be 'held-out'"),
         (URI, {}, {"reference_is": "train", "ignore": ["b"]}, "features or ignore are given"),
         (URI, {"assign": {"y": "high"}}, {}, "target must be numbers"),
+        (URI, {}, {"features": ["a", "y"]}, "target must be another column than row_id, time and"),
+        (URI, {}, {"row_id": "y"}, "target must be another column"),
+        (URI, {}, {"time": "y"}, "target must be another column"),
     ],
 )
 def test_nothing_is_registered_when_init_fails(store, uri, change, options, message):
@@ -138,3 +142,41 @@ def test_the_command_says_nothing_of_artifacts_and_signatures(store, tmp_path):
     assert "Downloading" not in ran.output
     assert "signature" not in ran.output
     assert "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("init", URI, "--all-missing", *REFERENCE), "--all-missing must come with models:/NAME"),
+        (
+            ("init", "models:/demand@champion", "--all-missing", *REFERENCE),
+            "--all-missing must come with models:/NAME",
+        ),
+        (("run", URI, "--batch", "b.csv", "--period", "week"), "--period must come with --time"),
+        (
+            ("run", URI, "--batch", "b.csv", "--period", "day", "--chunk-rows", "9"),
+            "--period must come with --time",
+        ),
+        (
+            ("run", URI, "--batch", "b.csv", "--time-format", "%Y", "--segment", "a"),
+            "--time-format must come with --time",
+        ),
+        (
+            ("run", URI, "--batch", "b.csv", "--segment", "a", "--chunk-rows", "9"),
+            "--segment is of one batch",
+        ),
+        (("watch", URI, ".", "--once", "--seconds", "3"), "--seconds must come without --once"),
+        (
+            ("watch", URI, ".", "--once", "--modified-time", "--name-pattern", "(.*)"),
+            "exclude each other; got 2 of them",
+        ),
+        (
+            ("watch", URI, ".", "--once", "--modified-time", "--time-format", "%Y"),
+            "--time-format must come with --time or --name-pattern",
+        ),
+    ],
+)
+def test_no_option_is_left_unheard_beside_another(arguments, message):
+    ran = CliRunner().invoke(command, arguments)
+    assert ran.exit_code == 2, ran.output
+    assert message in ran.output

@@ -13,7 +13,7 @@ from mlflow import MlflowClient
 from sklearn.linear_model import LinearRegression
 from tests.trueup_mlflow.monitored import URI, draw, register, registered, version
 
-from trueup.errors import InvalidInputError
+from trueup.errors import InvalidInputError, TrueupWarning
 from trueup_cli.monitor.commands import monitor as command
 from trueup_mlflow import monitor
 from trueup_mlflow.monitor.store import MonitorStore
@@ -207,3 +207,33 @@ def test_levels_of_a_column_have_estimates_of_their_own(session, tmp_path):
     assert run.data.metrics["segment/region/s_/estimated_mse"] > 0.0
     refused = CliRunner().invoke(command, [*arguments, "--segment", "none"])
     assert "--segment must be a column of the batch; got 'none'" in refused.output
+
+
+def test_levels_have_realized_errors_whichever_comes_first(session):
+    batch = draw(100, start=9_000).assign(region=["north"] * 60 + ["south"] * 40)
+    prediction = mlflow.pyfunc.load_model(URI).predict(batch[["a", "b"]])
+    north, south = (
+        float(part.mean()) for part in np.split(np.asarray(batch["y"] - prediction) ** 2, [60])
+    )
+    rows = batch.drop(columns="y").assign(half=["early", "late"] * 50)
+    for column in ("region", "half"):
+        if column == "half":
+            monitor.realize(URI, batch[["id", "y"]].iloc[:85])
+        monitor.estimate_segments(URI, rows, segment=column, at="2030-03-31")
+    metrics = MonitorStore(version(), MlflowClient()).run().data.metrics
+    assert metrics["segment/region/north/realized_mse"] == pytest.approx(north)
+    assert "segment/region/south/realized_mse" not in metrics  # 25 of 40 rows have a label
+    assert {"segment/half/early/realized_mse", "segment/half/late/realized_mse"} <= set(metrics)
+    monitor.realize(URI, batch[["id", "y"]].iloc[85:])
+    assert history("segment/region/south/realized_mse") == [pytest.approx(south)]
+
+
+def test_levels_that_get_no_estimate_are_said_and_equal_keys_refused(session):
+    rows = draw(100, start=9_500).drop(columns="y")
+    few = rows.assign(region=["north"] * 70 + ["south"] * 20 + [None] * 10)
+    with pytest.warns(TrueupWarning, match="30 of 100 rows have no level of 'region' with 30 rows"):
+        monitor.estimate_segments(URI, few, segment="region", at="2030-04-30")
+    with pytest.raises(
+        InvalidInputError, match=r"that differ in letters and digits; got 's\$' and"
+    ):
+        monitor.estimate_segments(URI, rows.assign(region=["s$", "s%"] * 50), segment="region")

@@ -12,7 +12,7 @@ from trueup.errors import InvalidInputError
 from trueup.read.ids import id_texts
 from trueup_mlflow.monitor.batch.schema import Schema
 from trueup_mlflow.monitor.check.classes import label_numbers
-from trueup_mlflow.monitor.store import PREDICTION, ROW_ID
+from trueup_mlflow.monitor.store import PREDICTION, ROW_ID, SEGMENT
 
 LABEL = "label"
 
@@ -86,6 +86,20 @@ def squared_error(predictions: pd.DataFrame, labels: pd.DataFrame) -> float:
     keyed = pd.DataFrame({ROW_ID: _keys(predictions), PREDICTION: predictions[PREDICTION]})
     rows = keyed.merge(labels, on=ROW_ID)
     return float(((rows[LABEL] - rows[PREDICTION]) ** 2).mean())
+
+
+def errors_by_level(
+    predictions: pd.DataFrame, labels: pd.DataFrame, levels: pd.DataFrame, min_labelled: float
+) -> dict[str, float]:
+    """Return the mean squared error of each level of which enough rows have a label."""
+    keyed = levels.assign(**{ROW_ID: _keys(levels)})
+    counts = keyed[SEGMENT].value_counts()
+    present = keyed[keyed[ROW_ID].isin(set(labels[ROW_ID]))]
+    return {
+        str(level): squared_error(predictions, labels[labels[ROW_ID].isin(set(rows[ROW_ID]))])
+        for level, rows in present.groupby(SEGMENT)
+        if len(rows) >= min_labelled * counts[level]
+    }
 
 
 def _keys(predictions: pd.DataFrame) -> NDArray[np.object_]:

@@ -56,6 +56,19 @@ class BatchTimes:
     time_format: str | None = None
     modified: bool = False
 
+    def __post_init__(self) -> None:
+        given = sum((self.column is not None, self.pattern is not None, self.modified))
+        if given > 1:
+            raise InvalidInputError(
+                "time_column, name_pattern and modified_time must exclude each other",
+                f"{given} of them",
+                "Give one.",
+            )
+        if self.time_format is not None and self.column is None and self.pattern is None:
+            raise InvalidInputError(
+                "time_format must come with time_column or name_pattern", "neither", "Give one."
+            )
+
     def of(self, path: Path, rows: pd.DataFrame) -> datetime | None:
         """Return the time of a file's batch; None for now.
 

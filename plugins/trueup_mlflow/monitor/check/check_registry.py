@@ -84,6 +84,12 @@ class Wishes:
     prediction: str | None = None
 
     def __post_init__(self) -> None:
+        if self.target in (self.row_id, self.time, *(self.features or ())):
+            raise InvalidInputError(
+                "target must be another column than row_id, time and features",
+                repr(self.target),
+                "No batch has labels: name what it has.",
+            )
         if self.reference_is == "train" and (self.features or self.ignore):
             raise InvalidInputError(
                 "reference_is must be 'held-out' where features or ignore are given",
