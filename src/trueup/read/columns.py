@@ -84,7 +84,10 @@ def is_missing(value: object) -> bool:
         return True
     if isinstance(value, str):
         return False
-    return type(value).__name__ == "NAType" or bool(value != value)
+    if type(value).__name__ == "NAType":
+        return True
+    unequal = value != value
+    return isinstance(unequal, bool | np.bool_) and bool(unequal)  # a cell may hold an array
 
 
 _LONGEST = 80

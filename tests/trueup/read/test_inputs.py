@@ -347,3 +347,11 @@ def test_read_rows_keeps_probabilities_in_double_precision():
     assert rows.margin.dtype == np.float64
     assert rows.weight is None
     assert rows.times is None
+
+
+@pytest.mark.parametrize("cell", [np.array([]), np.array([0.5, 0.5])])
+def test_a_cell_that_holds_an_array_is_refused(cell):
+    column = np.empty(2, dtype=object)
+    column[:] = [cell, 0.5]
+    with pytest.raises(InvalidInputError, match="y_pred must"):
+        evaluate([0, 1], column)
