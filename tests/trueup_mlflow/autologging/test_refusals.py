@@ -10,7 +10,7 @@ from sklearn.metrics import log_loss
 
 from trueup.errors import TrueupWarning
 from trueup_mlflow import log_evaluation
-from trueup_mlflow.write import breaker, writer
+from trueup_mlflow.write import failures, writer
 from trueup_mlflow.write.items import COVERAGE_TAG
 
 HOLDS_OURS = (b"calibrated_", b"trueup.")
@@ -20,7 +20,7 @@ HOLDS_OURS = (b"calibrated_", b"trueup.")
 def impatient(server, monkeypatch):
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "2")
-    monkeypatch.setattr(writer, "SILENT", breaker.Breaker())
+    monkeypatch.setattr(writer, "SILENT", failures.Breaker())
 
 
 def of_ours(status):
