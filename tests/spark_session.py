@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from contextlib import contextmanager
 
 import pytest
 
-HAS_JAVA = bool(shutil.which("java") or os.environ.get("JAVA_HOME"))
-REQUIRED = os.environ.get("TRUEUP_REQUIRE_SERVICES") == "1"
+_HAS_JAVA = bool(shutil.which("java") or os.environ.get("JAVA_HOME"))
+_REQUIRED = os.environ.get("TRUEUP_REQUIRE_SERVICES") == "1"
 
 NEEDS_SPARK = [
     pytest.mark.services,
-    pytest.mark.skipif(  # where services are required, a test without Java has to fail
-        not HAS_JAVA and not REQUIRED, reason="Spark needs Java, which is missing"
+    # A laptop without Java runs the other tests; where services are required, these have to fail.
+    pytest.mark.skipif(
+        not _HAS_JAVA and not _REQUIRED, reason="Spark needs Java, which is missing"
     ),
     # Spark's own Python code warns about itself: sockets closed by the collector, pandas options.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
@@ -23,6 +25,13 @@ NEEDS_SPARK = [
     pytest.mark.filterwarnings("ignore::FutureWarning:pyspark"),
     pytest.mark.filterwarnings("ignore::UserWarning:pyspark"),
 ]
+
+
+def needs_spark(test):
+    """Mark one test among others as NEEDS_SPARK marks those of a file."""
+    for mark in NEEDS_SPARK:
+        test = mark(test)
+    return test
 
 
 @contextmanager
@@ -42,7 +51,11 @@ def local_session(folder, options):
     builder = SparkSession.builder.master("local[2]")
     for key, value in {**fixed, **options}.items():
         builder = builder.config(key, value)
+    interrupt = signal.getsignal(signal.SIGINT)  # Spark puts its own in place, and leaves it there
     session = builder.getOrCreate()
-    yield session
-    session.stop()
-    patch.undo()
+    try:
+        yield session
+    finally:
+        session.stop()
+        signal.signal(signal.SIGINT, interrupt)
+        patch.undo()

@@ -65,8 +65,9 @@ def from_npz(data: bytes, rule: str) -> Arrays:
     except Exception as error:  # zipfile, zlib and numpy raise a dozen kinds on damaged bytes
         reason = " ".join(str(error).split()) or type(error).__name__
         raise CorruptFileError(
-            f"{rule}; got {len(data)} bytes that can't be read ({reason[:200]}). "
-            "Write it again, or fetch another copy."
+            rule,
+            f"{len(data)} bytes that can't be read ({reason[:200]})",
+            "Write it again, or fetch another copy.",
         ) from None
 
 

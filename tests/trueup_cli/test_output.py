@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 import pytest
 from click.testing import CliRunner
+from tests.terminal import on_terminal
 
 from trueup_cli.app import app
 from trueup_cli.shell.output import shown
@@ -56,25 +56,6 @@ def test_a_column_of_a_file_is_shown(tmp_path):
     assert "\x1b" not in result.output
 
 
-def on_terminal(program):
-    """Return what a terminal shows of the standard error of a program, and its output."""
-    pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
-    reader, writer = pty.openpty()
-    termios.tcsetwinsize(writer, (24, 100))
-    command = [sys.executable, "-c", program]
-    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=writer, text=True)
-    os.close(writer)
-    seen = b""
-    try:
-        while part := os.read(reader, 4096):
-            seen += part
-    except OSError:  # how Linux says that the other end was closed
-        pass
-    os.close(reader)
-    output, _ = run.communicate(timeout=60)
-    return seen.decode(), output
-
-
 WORK = """
 import sys, time
 from trueup_cli.shell.output import echo, progress
@@ -90,14 +71,14 @@ print("tqdm" in sys.modules)
 
 @pytest.mark.parametrize(("total", "shown"), [(4, "compare:  25%"), (None, "compare: 1decision")])
 def test_a_terminal_sees_how_far_long_work_is(total, shown):
-    seen, output = on_terminal(WORK.format(total=total, seconds=1.6))
+    seen, output, _ = on_terminal([sys.executable, "-c", WORK.format(total=total, seconds=1.6)])
     assert shown in seen
     assert seen.rpartition("\r")[2].strip() == ""  # nothing is left of the bar
     assert output == "a result\nTrue\n"
 
 
 def test_short_work_shows_nothing_and_loads_nothing():
-    seen, output = on_terminal(WORK.format(total=4, seconds=0.1))
+    seen, output, _ = on_terminal([sys.executable, "-c", WORK.format(total=4, seconds=0.1)])
     assert seen == ""
     assert output == "a result\nFalse\n"
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 
 import optuna
 import pytest
+from tests.terminal import on_terminal
 from tests.trueup_cli.tune_script import SCRIPT, arguments, forget_scripts, invoke
 
 from trueup.errors import InvalidInputError
@@ -205,22 +205,11 @@ def bury_once():
 
 
 def test_a_terminal_gets_a_progress_bar(folder):
-    pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
-    reader, writer = pty.openpty()
-    termios.tcsetwinsize(writer, (24, 100))
     command = [sys.executable, "-c", "from trueup_cli.tune.command import tune; tune()"]
-    run = subprocess.Popen([*command, *arguments()], stdout=subprocess.DEVNULL, stderr=writer)
-    os.close(writer)
-    shown = b""
-    try:
-        while part := os.read(reader, 4096):
-            shown += part
-    except OSError:  # how Linux says that the other end was closed
-        pass
-    os.close(reader)
-    assert run.wait(timeout=60) == 0
-    assert b"search: 100%" in shown
-    assert b"finals" in shown
+    shown, _, code = on_terminal([*command, *arguments()])
+    assert code == 0
+    assert "search: 100%" in shown
+    assert "finals" in shown
 
 
 @pytest.mark.parametrize(

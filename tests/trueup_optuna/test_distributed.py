@@ -11,7 +11,7 @@ import numpy as np
 import optuna
 import pytest
 from optuna.storages import RDBStorage
-from tests.spark_session import HAS_JAVA, REQUIRED, local_session
+from tests.spark_session import local_session, needs_spark
 from tests.trueup_optuna.training import result, train
 
 from trueup.errors import InvalidInputError, UndefinedMetricError
@@ -98,9 +98,7 @@ def test_finals_and_confirmation_train_on_the_workers_of_a_cluster():
     assert {trial.user_attrs["process"] for trial in race}.isdisjoint({os.getpid()})
 
 
-@pytest.mark.services
-@pytest.mark.skipif(not HAS_JAVA and not REQUIRED, reason="Spark needs Java, which is missing")
-@pytest.mark.filterwarnings("ignore")  # Spark's own Python code warns about itself
+@needs_spark
 def test_finals_and_confirmation_train_on_the_workers_of_spark(tmp_path):
     study = run_study(optuna.storages.InMemoryStorage(), "seeds on Spark")
     alone = run_study(optuna.storages.InMemoryStorage(), "seeds on Spark")

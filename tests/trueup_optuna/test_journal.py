@@ -60,7 +60,7 @@ def test_a_line_that_a_dying_writer_left_torn_is_dropped(tmp_path):
     assert study.user_attrs == again.user_attrs == {"before": 1, "after": 2}
 
 
-@pytest.mark.skipif(  # on Windows, which can't fork, the storage is Optuna's own
+@pytest.mark.skipif(  # open_journal gives Optuna's own storage there: nothing of ours would run
     not hasattr(os, "fork"), reason="no fork on this system"
 )
 def test_a_forked_process_is_another_worker(tmp_path):

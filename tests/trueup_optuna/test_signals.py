@@ -163,7 +163,7 @@ with hold_signals():
 """
 
 
-@pytest.mark.skipif(  # there `os.kill` ends the process at once, whatever it holds back
+@pytest.mark.skipif(  # on Windows `os.kill` ends a process at once: no signal can be held back
     os.name != "posix", reason="Windows knows no SIGTERM from outside"
 )
 def test_a_signal_without_a_handler_ends_the_program_as_ever():

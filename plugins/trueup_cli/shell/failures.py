@@ -97,11 +97,11 @@ def in_options(names: Mapping[str, str] | None = None) -> Iterator[None]:
         the name of an option of the command needs no entry.
     """
     known = {**_options_of_command(), **(names or {})}
-    shown = warnings.showwarning
+    before = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
         ours = issubclass(category, TrueupWarning)
-        shown(translated(str(message), known) if ours else message, category, *where)
+        before(translated(str(message), known) if ours else message, category, *where)
 
     warnings.showwarning = show  # type: ignore[assignment] # the place is passed on as it is
     try:
@@ -109,7 +109,7 @@ def in_options(names: Mapping[str, str] | None = None) -> Iterator[None]:
     except TrueupError as error:
         raise BadInput(refused(error, known)) from error
     finally:
-        warnings.showwarning = shown
+        warnings.showwarning = before
 
 
 def refused(error: TrueupError, names: Mapping[str, str]) -> str:

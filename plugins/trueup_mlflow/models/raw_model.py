@@ -14,5 +14,6 @@ def raw_model(model: Any) -> Any:
         return None
     try:
         return get_raw_model()
-    except (NotImplementedError, MlflowException, AttributeError):  # how a flavour says it has none
+    except (NotImplementedError, MlflowException, AttributeError):
+        # MLflow has no other question: in each of these ways a flavour says that it has none.
         return None

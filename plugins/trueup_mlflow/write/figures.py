@@ -114,7 +114,7 @@ def reliability_diagram(
     if (y_proba is None) == (y_logit is None):
         got = "neither" if y_proba is None else "both"
         raise InvalidInputError(
-            "y_proba must be given, or y_logit in its place", str(got), "Pass exactly one."
+            "y_proba must be given, or y_logit in its place", got, "Pass exactly one."
         )
     proba = read_probabilities(expit(column(y_logit, "y_logit")) if y_proba is None else y_proba)
     curve = reliability_curve(

@@ -153,8 +153,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """
         if not self.__sklearn_is_fitted__():
             raise _NotFittedError(
-                f"{type(self).__name__} must be fitted before it predicts; got no fitted state. "
-                "Call fit first."
+                f"{type(self).__name__} must be fitted before it predicts",
+                "no fitted state",
+                "Call fit first.",
             )
         self._check_width(X)
         p = check_probabilities(X)

@@ -23,7 +23,7 @@ from trueup.read.arrow import (
     levels_of_column,
     missing_rows_of,
 )
-from trueup.read.columns import missing_message
+from trueup.read.columns import missing_values
 from trueup.read.csv_files import Dialect, Role
 from trueup.read.files import FileBatch, Paths, file_batches, require_rows, resolve
 from trueup.read.ids import IdTypes
@@ -160,7 +160,7 @@ class _Reader:
                 of_file = takewhile(lambda other: other.file == batch.file, further)
                 count = len(missing) + sum(len(_missing(other, name)) for other in of_file)
                 first = batch.first_row + int(missing[0])
-                raise InvalidInputError(missing_message(name, count, first, batch.file))
+                raise missing_values(name, count, first, batch.file)
 
     def arguments(self, batch: FileBatch) -> dict[str, Any]:
         """Return the columns by the argument of ``update``."""

@@ -100,12 +100,13 @@ def read(path: str | Path, kind: str, restore: Callable[[Arrays], Restored]) -> 
     found = str(arrays.pop("kind", ""))
     if found != kind:
         raise CorruptFileError(
-            f"{rule}; got {found or 'another file'!r}. Give a file that {kind}.save wrote."
+            rule, repr(found or "another file"), f"Give a file that {kind}.save wrote."
         )
     try:
         return restore(arrays)
     except _OF_FORGED_PARTS as e:
         raise CorruptFileError(
-            f"{rule}; got one whose parts don't fit together ({type(e).__name__}: {e}). "
-            "Save it again, or fetch another copy."
+            rule,
+            f"one whose parts don't fit together ({type(e).__name__}: {e})",
+            "Save it again, or fetch another copy.",
         ) from None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueup._kernels import UInt64Array
 from trueup.errors import InvalidInputError
-from trueup.read.columns import missing_message
+from trueup.read.columns import missing_values
 from trueup.read.ids import ids_of_texts, is_decimal
 from trueup.read.texts import NULLS, TRUTH
 
@@ -38,7 +38,7 @@ def array_of_column(batch: pa.RecordBatch, name: str) -> NDArray[Any]:
     column = batch.column(name)
     if column.null_count:
         first = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0]
-        raise InvalidInputError(missing_message(name, column.null_count, int(first), "a batch"))
+        raise missing_values(name, column.null_count, int(first), "a batch")
     return _as_numpy(column)
 
 

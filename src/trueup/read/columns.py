@@ -35,22 +35,25 @@ def refuse_missing(values: Any, array: NDArray[Any], name: str) -> None:
     missing = missing_rows(values, array)
     if missing is not None and missing.any():
         first = int(np.flatnonzero(missing)[0])
-        raise InvalidInputError(missing_message(name, int(missing.sum()), first))
+        raise missing_values(name, int(missing.sum()), first)
 
 
-def missing_message(name: str, count: int, first_row: int, source: object = None) -> str:
-    """Return the one sentence about missing values of an argument, or of a column of a source.
+def missing_values(
+    name: str, count: int, first_row: int, source: object = None
+) -> InvalidInputError:
+    """Return the one refusal of missing values of an argument, or of a column of a source.
 
     Examples
     --------
-    >>> missing_message("y_true", 3, 17).partition(". ")[0]
+    >>> str(missing_values("y_true", 3, 17)).partition(". ")[0]
     'y_true must not hold missing values; got 3 missing values in y_true, first at row 17'
     """
     subject = name if source is None else f"column {name!r} of {source}"
     values = "value" if count == 1 else "values"
-    return (
-        f"{subject} must not hold missing values; got {count:,} missing {values} in {name}, "
-        f"first at row {first_row}. Drop or fill the rows."
+    return InvalidInputError(
+        f"{subject} must not hold missing values",
+        f"{count:,} missing {values} in {name}, first at row {first_row}",
+        "Drop or fill the rows.",
     )
 
 
@@ -206,7 +209,7 @@ def refuse_rows(
     if bad.any():
         index = tuple(int(i) for i in np.argwhere(bad)[0])
         where = index[0] if len(index) == 1 else index
-        raise error(f"{rule}; got {_as_text(values[index])} at index {where}. {fix}")
+        raise error(rule, f"{_as_text(values[index])} at index {where}", fix)
 
 
 def _as_text(value: Any) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
 from trueup.read.arrow import ids_of_column, missing_rows_of
-from trueup.read.columns import missing_message
+from trueup.read.columns import missing_values
 from trueup.read.csv_files import CsvFile, Dialect, Role
 from trueup.read.files import (
     Paths,
@@ -151,7 +151,7 @@ def _refuse_missing(
     for part, file, csv in zip(parts, files, csvs, strict=True):
         missing = missing_rows_of(part, is_cells=csv is not None)
         if len(missing):
-            raise InvalidInputError(missing_message(name, len(missing), int(missing[0]), file))
+            raise missing_values(name, len(missing), int(missing[0]), file)
 
 
 def _numpy(values: pa.ChunkedArray) -> NDArray[Any]:

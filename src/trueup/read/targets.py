@@ -68,7 +68,7 @@ def read_prediction(y_pred: Any, y_logit: Any) -> NDArray[Any]:
         got = "neither" if y_pred is None else "both"
         raise InvalidInputError(
             "y_pred must be given, or y_logit in its place",
-            str(got),
+            got,
             "Pass exactly one of the two.",
         )
     name, values = ("y_pred", y_pred) if y_logit is None else ("y_logit", y_logit)

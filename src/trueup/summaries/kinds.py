@@ -162,8 +162,9 @@ def from_bytes(data: bytes) -> LossSummary:
     kinds = {kind.__name__: kind for kind in _KINDS}
     if str(header.get("kind")) not in kinds:
         raise CorruptFileError(
-            f"data must be a summary among {sorted(kinds)}; got {header.get('kind')!r}. "
-            "Pass what to_bytes() returned."
+            f"data must be a summary among {sorted(kinds)}",
+            repr(header.get("kind")),
+            "Pass what to_bytes() returned.",
         )
     split = split_from_json(header.get("split"))
     counts = arrays.get("row_counts")

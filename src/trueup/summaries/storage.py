@@ -53,7 +53,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
 def corrupt(rule: str) -> CorruptFileError:
     """Return the error of bytes that lack something."""
     return CorruptFileError(
-        f"data must be a summary with {rule}; got other bytes. Pass what to_bytes() returned."
+        f"data must be a summary with {rule}", "other bytes", "Pass what to_bytes() returned."
     )
 
 

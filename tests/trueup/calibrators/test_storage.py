@@ -206,7 +206,9 @@ for step in range(100):
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes are forks")
+@pytest.mark.skipif(  # Windows has none, and a new interpreter a step would take minutes
+    not hasattr(os, "fork"), reason="each step is killed in a fork"
+)
 def test_a_save_that_is_killed_at_any_step_leaves_the_old_calibrator_or_the_new_one(tmp_path):
     p, y, _ = rows()
     IsotonicCalibrator().fit(p, y).save(tmp_path / "old")

@@ -91,10 +91,12 @@ def _watched(
     @functools.wraps(function)
     def watched(*args: Any, **kwargs: Any) -> Any:
         value = function(*args, **kwargs)
-        if is_compiling() or value.is_meta:  # no numbers are computed
+        if is_compiling():  # what is traced must stay one path
             return value
         try:
-            if value.requires_grad:
+            if value.is_meta:  # no numbers are computed
+                pass
+            elif value.requires_grad:
                 passes.train()
             else:
                 arguments = dict(zip(names, args, strict=False))

@@ -50,8 +50,9 @@ class Node:
         """Return the error of a value that breaks a rule."""
         got = repr(self.value)
         return CorruptFileError(
-            f"path must hold {rule} as {self.name}; got {got[:80]}{'...' * (len(got) > 80)}. "
-            "Save the calibrator again, or fetch another copy."
+            f"path must hold {rule} as {self.name}",
+            f"{got[:80]}{'...' * (len(got) > 80)}",
+            "Save the calibrator again, or fetch another copy.",
         )
 
 

@@ -107,12 +107,13 @@ def load_calibrator(path: str | Path) -> Calibrator:
         calibrator = read_calibrator(node)
     except RecursionError:
         raise CorruptFileError(
-            "path must hold a calibrator; got guards inside of guards. Fetch another copy."
+            "path must hold a calibrator", "guards inside of guards", "Fetch another copy."
         ) from None
     if arrays:
         raise CorruptFileError(
-            f"path must hold the arrays of the calibrator and no others; got {sorted(arrays)[:5]}. "
-            "Save the calibrator again, or fetch another copy."
+            "path must hold the arrays of the calibrator and no others",
+            f"{sorted(arrays)[:5]}",
+            "Save the calibrator again, or fetch another copy.",
         )
     return calibrator
 
@@ -126,9 +127,9 @@ def _read(folder: Path) -> tuple[dict[str, Any], Arrays]:
             if data is not None and document.get("arrays", _digest(data)) == _digest(data):
                 return document, from_npz(data, f"path must hold {_ARRAYS} as save wrote it")
     raise CorruptFileError(
-        f"path must hold {_ARRAYS} as it was saved with {_DOCUMENT}; got other bytes or "
-        "none, and nothing else is read, with allow_pickle=False. Save the calibrator again, or "
-        "fetch another copy."
+        f"path must hold {_ARRAYS} as it was saved with {_DOCUMENT}",
+        "other bytes or none, and nothing else is read, with allow_pickle=False",
+        "Save the calibrator again, or fetch another copy.",
     )
 
 
@@ -149,8 +150,9 @@ def _read_document(file: Path) -> dict[str, Any]:
         document = None
     if not isinstance(document, dict) or type(document.get("format")) is not int:
         raise CorruptFileError(
-            f"path must hold a {_DOCUMENT} that save wrote; got one that can't be read. "
-            "Save the calibrator again, or fetch another copy."
+            f"path must hold a {_DOCUMENT} that save wrote",
+            "one that can't be read",
+            "Save the calibrator again, or fetch another copy.",
         )
     if document["format"] > _FORMAT:
         raise InvalidInputError(
