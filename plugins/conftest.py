@@ -9,7 +9,7 @@ framework that is not installed is skipped.
 from __future__ import annotations
 
 import pytest
-from tests.spark_session import HAS_JAVA, REQUIRED, local_session
+from tests.spark_session import WITHOUT_JAVA, local_session
 
 FRAMEWORKS = {"huggingface": "transformers", "keras": "keras", "lightning": "lightning"}
 
@@ -61,7 +61,7 @@ def _tuned():
 
 @pytest.fixture(scope="session")
 def _spark(tmp_path_factory, doctest_namespace):
-    if not HAS_JAVA and not REQUIRED:
+    if WITHOUT_JAVA:
         pytest.skip("Spark needs Java, which is missing")
     pytest.importorskip("pyspark")
     options = {"spark.sql.shuffle.partitions": "2"}

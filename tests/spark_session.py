@@ -10,15 +10,15 @@ from contextlib import contextmanager
 
 import pytest
 
-_HAS_JAVA = bool(shutil.which("java") or os.environ.get("JAVA_HOME"))
-_REQUIRED = os.environ.get("TRUEUP_REQUIRE_SERVICES") == "1"
+# A laptop without Java runs the other tests; where services are required, these have to fail.
+WITHOUT_JAVA = (
+    not (shutil.which("java") or os.environ.get("JAVA_HOME"))
+    and os.environ.get("TRUEUP_REQUIRE_SERVICES") != "1"
+)
 
 NEEDS_SPARK = [
     pytest.mark.services,
-    # A laptop without Java runs the other tests; where services are required, these have to fail.
-    pytest.mark.skipif(
-        not _HAS_JAVA and not _REQUIRED, reason="Spark needs Java, which is missing"
-    ),
+    pytest.mark.skipif(WITHOUT_JAVA, reason="Spark needs Java, which is missing"),
     # Spark's own Python code warns about itself: sockets closed by the collector, pandas options.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:pyspark"),
