@@ -71,7 +71,7 @@ class Session:
         features = schema.features_of(table)
         prediction = self.model.predict(table, schema)
         ids = checked_ids(table, schema.row_id, schema.id_kind)
-        digest = digest_of(features, prediction, ids if schema.row_id else None)
+        digest = digest_of(features, prediction, ids if schema.row_id else None, schema.metric)
         timestamp = timestamp_of(at, digest)
         records = self.store.records()
         known = next((record for record in records if record.digest == digest), None)
@@ -81,7 +81,7 @@ class Session:
             return known
         estimate = self.check.consensus.estimate(features, prediction)
         raw = raw_of(estimate, schema.reference_error)
-        learned = learned_for(raw, records, timestamp, schema.scale_prior)
+        learned = learned_for(raw, records, timestamp, schema.scale_prior, schema.metric)
         found = with_trust(estimate, learned, schema.alarms(features, prediction))
         record = known or BatchRecord(
             digest=digest,
@@ -95,7 +95,7 @@ class Session:
         )
         if not found.is_finite:  # there is nothing to log, and it is not trusted
             return record
-        one_step = self.check.one_step.estimate(features, prediction).mse
+        one_step = self.check.one_step_error(features, prediction)
         return self._log(record, estimate_metrics(found, one_step, raw.mse), ids, prediction)
 
     def _log(

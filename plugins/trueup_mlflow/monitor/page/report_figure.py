@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from trueup.monitoring.metrics import metric_of
 from trueup_mlflow.write.monitor_items import BatchRecord
 
 _LOG_RANGE = 30.0  # largest over smallest value from which on a linear axis hides the small ones
@@ -21,23 +22,21 @@ def draw_series(records: Sequence[BatchRecord], thresholds: Sequence[float] = ()
     figure = Figure(figsize=(9, 3.5), layout="constrained")
     axes = figure.add_subplot()
     times = np.array([record.timestamp for record in records]).astype("datetime64[ms]")
-    low, mse, high = (
-        np.array([_number(record.estimate[name]) for record in records])
-        for name in ("low", "mse", "high")
-    )
+    value = np.array([record.value for record in records])
+    low, high = (np.array([record.number(end) for record in records]) for end in ("low", "high"))
     axes.fill_between(times, low, high, alpha=0.2, label="90% interval")
-    axes.plot(times, mse, color="C0", label="estimated")
+    axes.plot(times, value, color="C0", label="estimated")
     few = _few_rows(records)
-    axes.plot(times[~few], mse[~few], "o", color="C0")
+    axes.plot(times[~few], value[~few], "o", color="C0")
     if few.any():
-        axes.plot(times[few], mse[few], "o", color="C0", mfc="white", label="few rows")
+        axes.plot(times[few], value[few], "o", color="C0", mfc="white", label="few rows")
     _draw_realized(axes, records, times)
     doubtful = np.array([not record.estimate["trusted"] for record in records])
     if doubtful.any():
-        axes.plot(times[doubtful], mse[doubtful], "rs", mfc="none", label="not to be trusted")
+        axes.plot(times[doubtful], value[doubtful], "rs", mfc="none", label="not to be trusted")
     for threshold in thresholds:
         axes.axhline(threshold, color="#b00020", ls="--", label=f"threshold {threshold:g}")
-    axes.set_ylabel("mean squared error")
+    axes.set_ylabel(metric_of(records[0].metric).words)
     _scale(axes, np.concatenate([low, high, _realized(records)]))
     axes.legend()
     buffer = io.StringIO()

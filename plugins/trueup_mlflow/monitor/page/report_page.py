@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trueup import __version__
+from trueup.monitoring.metrics import metric_of
 from trueup_mlflow.monitor.page.coverage import Coverage
 from trueup_mlflow.monitor.page.report_figure import draw_series
 from trueup_mlflow.monitor.page.state import State, state_of
@@ -23,7 +24,8 @@ td:last-child,th:last-child,td:first-child{text-align:left}.bad{color:#b00020}.n
 </style><h1>{{ model_uri }}</h1>
 <p class="verdict {{ state.verdict }}"><b>{{ state.verdict }}</b>: {{ state.why }}</p>
 <p class="note">{% if aliases %}{{ aliases | join(", ") }}; {% endif %}
-{{ records[0].day }} to {{ records[-1].day }}, {{ records | length }} batches, trueup {{ version }}
+{{ records[0].day }} to {{ records[-1].day }}, {{ records | length }} batches, {{ quantity }},
+trueup {{ version }}
 </p>
 """
 _BOTTOM = """
@@ -39,7 +41,7 @@ No labels have arrived yet.
 {% for record in records %}
 {% set estimate = record.estimate %}
 <tr><td>{{ record.time[:16] | replace("T", " ") }}</td><td>{{ record.n }}</td>
-<td>{{ estimate.mse | short }}</td>
+<td>{{ record.estimated | short }}</td>
 <td>{{ estimate.low | short }} to {{ estimate.high | short }}</td>
 <td>{% if record.realized is not none %}
 <span class="{{ "bad" if record.covered == false }}">{{ record.realized | short }}
@@ -80,6 +82,7 @@ def render_report(
         "coverage": Coverage.of(records),
         "state": state or state_of(records),
         "aliases": aliases,
+        "quantity": metric_of(records[0].metric).words,
         "version": __version__,
     }
     top, bottom = (pages.from_string(part).render(values) for part in (_TOP, _BOTTOM))
