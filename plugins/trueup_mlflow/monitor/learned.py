@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trueup.monitoring import MSEEstimate
-from trueup.monitoring.learning.learning import Earlier, Learned, Outlook, Raw, learn
+from trueup.monitoring.learning import Earlier, Learned, Outlook, Raw, learn
 from trueup_mlflow.write.monitor_items import BatchRecord
 
 

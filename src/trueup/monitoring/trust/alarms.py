@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from trueup.monitoring.features import numeric_columns
-from trueup.monitoring.inputs import FloatArray
+from trueup.monitoring.inputs import FloatArray, numeric_columns
 
 MIN_ROWS = 20
 
