@@ -126,9 +126,9 @@ def draw_series(records: Sequence[BatchRecord], thresholds: Sequence[float] = ()
     axes.set_ylabel("mean squared error")
     if np.ptp(times.astype(np.int64)) < 1_000:  # one moment: the axis would span years
         axes.set_xlim(times[0] - np.timedelta64(_DAY, "ms"), times[0] + np.timedelta64(_DAY, "ms"))
-    ticks = AutoDateLocator(minticks=4, maxticks=8)
+    ticks = AutoDateLocator(minticks=4, maxticks=8)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(ticks)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(ticks))
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(ticks))  # type: ignore[no-untyped-call]
     _scale(axes, np.concatenate([low, high, realized, np.asarray(thresholds, dtype=np.float64)]))
     figure.legend(loc="outside right upper", frameon=False)
     buffer = io.StringIO()
