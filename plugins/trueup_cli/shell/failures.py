@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -28,6 +29,19 @@ _PHRASES = {
 }
 _ASSIGNED = re.compile(r"\b(\w+)=(True\b|\w+(?=\(\))|)(?:\(\))?")
 _LONG_NAME = re.compile(r"\b\w+_\w+\b")  # shorter ones may be words of the sentence
+
+
+class SuggestingGroup(click.Group):
+    """A group that says which command a mistyped one may have been; older releases don't."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, known = args[0], self.list_commands(ctx)
+        near = get_close_matches(name.lower().replace("_", "-"), known, n=1)
+        if near and name not in known:
+            ctx.fail(f"No such command {name!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
 
 
 class BadInput(click.ClickException):
