@@ -110,8 +110,10 @@ def test_who_reads_a_store_makes_none(arguments, address, tmp_path, monkeypatch)
         ["compare", "params.a = 'x'", "params.a = 'y'", "--metric", "m"],
         ["compare", "a", "b", "--metric", "m", "--experiment-name", "nowhere"],
         ["monitor", "status", "models:/m/1"],
-        ["calibrate", "rows.csv", "--target=y", "--proba=p", "--field=f", "--compare"]
-        + ["--calibrator=shift", "--log-to-mlflow", "abc"],
+        [
+            *("calibrate", "rows.csv", "--target=y", "--proba=p", "--field=f", "--compare"),
+            *("--calibrator=shift", "--log-to-mlflow", "abc"),
+        ],
     ],
     ids=lambda arguments: "-".join(arguments[:2]),
 )

@@ -95,6 +95,15 @@ def _truth_values(labels: Sequence[str]) -> list[bool]:
         ) from None
 
 
+def refuse_one_column(target: str, predictions: Sequence[str], option: str) -> None:
+    """Refuse predictions that are the labels themselves."""
+    if target in predictions:
+        raise BadInput(
+            f"{option} must name another column than --target; got {target!r} for both. Name the "
+            "column of each."
+        )
+
+
 def refuse_format_alone(time_format: str | None) -> None:
     """Refuse a format of times where no column of times is named."""
     if time_format is not None:

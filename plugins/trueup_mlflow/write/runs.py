@@ -55,9 +55,9 @@ def find_run(client: Any, run_id: str, *, argument: str = "run_id") -> Run:
     except MlflowException as refusal:
         if refusal.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
             raise
-        raise InvalidInputError(
-            f"{argument} must be a run of the store", repr(run_id), store_of(client)
-        ) from refusal
+        got = f"{run_id!r}: {refusal.message.rstrip('.')}"
+        rule = f"{argument} must be a run of the store"
+        raise InvalidInputError(rule, got, store_of(client)) from refusal
 
 
 def new_run(client: Any, experiment_id: str, tags: Mapping[str, str]) -> str:

@@ -14,9 +14,8 @@ from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import FloatArray, Loss, for_columns, get_loss
 from trueup.read.columns import column, read_weight
 from trueup.read.ids import read_ids
+from trueup.read.notices import Notices, Place
 from trueup.read.targets import (
-    Notices,
-    Place,
     check_logit,
     check_prediction,
     n_columns,
@@ -124,16 +123,20 @@ def read_rows(
         )
     first_row, notices = (0, Notices()) if place is None else (place.first_row, place.notices)
     positions = np.arange(first_row, first_row + n, dtype=np.uint64)
-    margin = (
-        chosen.link(check_prediction(prediction, chosen, notices))
+    given = (
+        check_prediction(prediction, chosen, notices)
         if y_logit is None
         else check_logit(prediction, chosen)
     )
+    margin = chosen.link(given) if y_logit is None else given
+    targets = read_labels(raw_labels, chosen, labels, n_classes=n_columns(prediction))
+    weight = read_weight(sample_weight, n, may_be_zero=place is not None)
+    notices.look(targets, given, weight, is_logit=y_logit is not None)
     rows = Rows(
         loss=chosen,
-        y_true=read_labels(raw_labels, chosen, labels, n_classes=n_columns(prediction)),
+        y_true=targets,
         margin=np.ascontiguousarray(margin),
-        weight=read_weight(sample_weight, n, may_be_zero=place is not None),
+        weight=weight,
         row_id=positions if row_id is None else read_ids(row_id, n),
         times=None if times is None else read_times(times, n),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,50 +10,21 @@ from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import EPS, FloatArray, Loss
-from trueup.read.columns import as_array, column, floats, plain_numbers, refuse_rows
-from trueup.user_warning import warn_user
+from trueup.read.columns import (
+    as_array,
+    column,
+    floats,
+    plain_numbers,
+    reads_as_missing,
+    refuse_rows,
+    shown,
+)
+from trueup.read.notices import SATURATING_LOGIT, Notices
 
+LOST_LABEL = "It looks like a missing label: drop its row, or fill it."
+_ZERO_OR_ONE = frozenset({"0", "1", "0.0", "1.0", "true", "false"})
+_LONGEST_LIST = 80
 ROW_SUM_TOLERANCE = 1e-5  # float32 softmax outputs are off by about 1e-7 for each class
-SATURATING_LOGIT = {np.dtype(np.float32): 16.6, np.dtype(np.float16): 7.6}
-"""Logit from which a probability of that type is exactly 1."""
-
-
-@dataclass
-class Notices:
-    """What is valid, but should be said once for all rows of a call."""
-
-    n_saturated: int = 0
-    saturated_dtype: np.dtype[Any] | None = None
-    n_clipped: int = 0
-
-    def add(self, other: Notices) -> None:
-        """Count the rows of another part of the call."""
-        self.n_saturated += other.n_saturated
-        self.saturated_dtype = self.saturated_dtype or other.saturated_dtype
-        self.n_clipped += other.n_clipped
-
-    def warn(self) -> None:
-        """Warn the caller of trueup."""
-        if self.saturated_dtype is not None:
-            dtype = self.saturated_dtype
-            warn_user(
-                f"{self.n_saturated} {dtype} predictions are exactly 1.0: {dtype} probabilities "
-                f"saturate at a logit of {SATURATING_LOGIT[dtype]}. "
-                "Pass y_logit, or float64 probabilities.",
-            )
-        if self.n_clipped:
-            warn_user(
-                f"{self.n_clipped} predictions are 0 or 1, or closer to it than float64's eps; "
-                "the logarithm is clipped at eps.",
-            )
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a block of rows lies among the rows of one call, and the notices of that call."""
-
-    first_row: int
-    notices: Notices
 
 
 def read_probabilities(y_proba: Any) -> FloatArray:
@@ -120,6 +90,8 @@ def _refuse_outside_unit(probability: FloatArray, name: str, scale: str) -> None
     if probability.size and (probability.min() < 0.0 or probability.max() > 1.0):
         outside = (probability < 0.0) | (probability > 1.0)
         fix = f"Pass probabilities, or {scale} as y_logit."
+        if probability.min() >= 0.0 and 2.0 < probability.max() <= 100.0:
+            fix = f"They look like percentages: divide by 100. {fix}"
         refuse_rows(outside, probability, f"{name} must be in [0, 1]", fix)
 
 
@@ -210,17 +182,32 @@ def _binary_labels(raw: NDArray[Any], labels: Sequence[Any] | None) -> FloatArra
         return _class_indices(raw, labels, 2)
     raw = plain_numbers(raw)
     if raw.dtype.kind not in "fiub":
-        raise InvalidInputError(
-            "y_true must be 0 and 1, or labels must name the classes",
-            f"dtype {raw.dtype}",
-            "Pass labels=[negative, positive].",
-        )
+        raise _named_classes(raw)
     values = raw.astype(np.float64, copy=False)
     valid = (values == 0.0) | (values == 1.0)
     if not valid.all():
         fix = "Pass labels=[negative, positive] for other names."
+        if values.min() >= 0.0 and values.max() <= 1.0:
+            fix = "They look like probabilities: see that y_true is not exchanged with them."
         refuse_rows(~valid, floats(raw, "y_true"), "y_true must be 0 or 1", fix)
     return values
+
+
+def _named_classes(raw: NDArray[Any]) -> InvalidInputError:
+    """Return the refusal of labels that are no numbers: missing ones, a stray one, or names."""
+    rule = "y_true must be 0 and 1, or labels must name the classes"
+    values = [str(value).strip() for value in raw.tolist()]
+    lost = next((i for i, value in enumerate(values) if reads_as_missing(value)), None)
+    stray = next((i for i, value in enumerate(values) if value.lower() not in _ZERO_OR_ONE), None)
+    if lost is not None:
+        fix = f"{LOST_LABEL} If it is a class, pass labels=[negative, positive]."
+        return InvalidInputError(rule, f"{shown(raw[lost])} at index {lost}", fix)
+    if stray is not None and not _ZERO_OR_ONE.isdisjoint(value.lower() for value in values):
+        fix = "Correct the label or drop its row. Pass labels=[negative, positive] for other names."
+        return InvalidInputError(rule, f"{shown(raw[stray])} at index {stray}", fix)
+    names = ", ".join(map(shown, dict.fromkeys(values[:1_000])))
+    got = f"dtype {raw.dtype}, which holds {names[:_LONGEST_LIST]}"
+    return InvalidInputError(rule, got, "Pass labels=[negative, positive].")
 
 
 def _class_indices(raw: NDArray[Any], labels: Sequence[Any] | None, n_classes: int) -> FloatArray:
@@ -245,5 +232,8 @@ def _class_indices(raw: NDArray[Any], labels: Sequence[Any] | None, n_classes: i
             ),
         )
     index = order[np.clip(position, 0, n_classes - 1)]
-    refuse_rows(names[index] != raw, raw, f"y_true must be one of {names.tolist()}", "Fix labels=.")
+    unknown = names[index] != raw
+    lost = unknown.any() and reads_as_missing(raw[unknown][0])
+    fix = f"{LOST_LABEL} Else fix labels=." if lost else "Fix labels=."
+    refuse_rows(unknown, raw, f"y_true must be one of {names.tolist()}", fix)
     return index.astype(np.float64)

@@ -19,7 +19,7 @@ from trueup.losses import Loss
 from trueup.losses.elementary import expit
 from trueup.read.columns import check_threads
 from trueup.read.frames import by_position, columns_of
-from trueup.read.targets import Notices
+from trueup.read.notices import Notices
 from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Split, kernel_rule
@@ -263,7 +263,7 @@ class LossSummary:
         part._fields = {
             name: FieldSummary(name, levels.names) for name, levels in batch.levels.items()
         }
-        for block in part._absorb_plain(batch, share, self.n, kernels):
+        for block in part._absorb_plain(batch, share, self.n, kernels, notices):
             rows = batch.read(self.loss, block, self.n, notices)
             groups = self.split.groups(rows.row_id, None)
             part._totals.add(rows, groups, kernels)
@@ -274,7 +274,12 @@ class LossSummary:
         return part, notices
 
     def _absorb_plain(
-        self, batch: Batch, share: Sequence[slice], first_row: int, kernels: Engine
+        self,
+        batch: Batch,
+        share: Sequence[slice],
+        first_row: int,
+        kernels: Engine,
+        notices: Notices,
     ) -> Iterator[slice]:
         """Add what the kernel takes in one pass, and yield what is left of each block."""
         for block in share:
@@ -284,6 +289,7 @@ class LossSummary:
             if plain is not None and absorbed is not None:
                 self._totals.absorb(absorbed)
                 start += absorbed.n
+                notices.look(plain.label, plain.prediction, plain.weight, is_logit=plain.is_logit)
                 if batch.levels:
                     columns = leading_columns(plain, absorbed.n)
                     batch.add_cells(slice(block.start, start), columns, self._fields, kernels)
