@@ -66,8 +66,9 @@ def _check_output(options: dict[str, Any]) -> None:
 def _apply(file: Path, options: dict[str, Any]) -> None:
     from trueup.calibrators import load_calibrator
     from trueup.read.frames import require_columns
+    from trueup.read.tables import read_frame
 
-    frame, calibrator = _read(file), load_calibrator(options["calibrator"])
+    frame, calibrator = read_frame(file), load_calibrator(options["calibrator"])
     fields, new = calibrator.fields_read_, options["column"] or f"calibrated_{options['proba']}"
     require_columns([options["proba"], *fields], list(frame.columns), file)
     if new in frame.columns:
@@ -83,13 +84,6 @@ def _apply(file: Path, options: dict[str, Any]) -> None:
         echo(json_text(content))
     else:
         echo("\n".join([f"{len(frame)} rows written to {output}", *remarks]))
-
-
-def _read(file: Path) -> pd.DataFrame:
-    from trueup.read.tables import read_file
-
-    frame: pd.DataFrame = read_file(file).to_pandas()
-    return frame
 
 
 def _write(frame: pd.DataFrame, output: Path) -> None:

@@ -128,10 +128,10 @@ def _learner(target: str) -> Any:
 
 def _read(file: Path, options: dict[str, Any]) -> pd.DataFrame:
     from trueup.read.frames import require_columns
-    from trueup.read.tables import read_file
+    from trueup.read.tables import read_frame
     from trueup.read.times import read_times
 
-    frame: pd.DataFrame = read_file(file).to_pandas()
+    frame = read_frame(file)
     asked = [options["target"], options["group"], options["time"]]
     asked = [name for name in asked if name is not None]
     wanted = [*asked, *(options["features"] or ()), *(options["ignore"] or ())]

@@ -54,7 +54,10 @@ def run(target: Target, n: int, first_seed: int = 0) -> Counts:
 
 def _count(counts: Counts, target: Target, data: bytes, seed: int, honest: int) -> None:
     outcome, peak = _peak(target, data)
-    ratio = peak / max(honest, len(data), target.room)
+    allowed = max(honest, len(data), target.room)
+    if peak > LARGEST_RATIO * allowed:  # what is allocated once in a process is not the input's
+        peak = min(peak, _peak(target, data)[1])
+    ratio = peak / allowed
     counts.trials += 1
     counts.refused += isinstance(outcome, TrueupError)
     counts.ratio = max(counts.ratio, ratio)

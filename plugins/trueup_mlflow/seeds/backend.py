@@ -2,8 +2,9 @@
 
 ``mlflow run . --backend trueup-seeds --backend-config '{"seeds": 5, "workers": 1}'`` makes a child
 run of each seed, waits for all of them, summarises their metrics on the parent and prints the
-summary. Each child is what ``mlflow run`` makes of the entry point, or an ``mlflow run`` of its own
-where that builds an environment, so that environment managers and project code behave as always.
+summary. ``"executor": "dask://host:8786"`` runs them on the workers of a cluster. Each child is
+what ``mlflow run`` makes of the entry point, or an ``mlflow run`` of its own where that builds an
+environment, so that environment managers and project code behave as always.
 """
 
 from __future__ import annotations
@@ -12,13 +13,11 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import mlflow
 from mlflow.entities import RunStatus
 from mlflow.exceptions import ExecutionException
-from mlflow.projects import utils as project_utils
 from mlflow.projects.backend.abstract_backend import AbstractBackend
 from mlflow.projects.submitted_run import SubmittedRun
 from mlflow.projects.utils import (
@@ -31,73 +30,20 @@ from mlflow.tracking import MlflowClient
 from trueup.redact import without_credentials
 from trueup_mlflow.context import AUTOLOG_VARIABLE, SEED_VARIABLE
 from trueup_mlflow.seeds.abandoned import end_abandoned, this_process
+from trueup_mlflow.seeds.config import Place, SeedsConfig
 from trueup_mlflow.seeds.findings import seed_findings
 from trueup_mlflow.seeds.log_seeds import log_seed_summary, seed_outcomes
 from trueup_mlflow.seeds.project import SEED_PARAMETER, SeededProject
-from trueup_mlflow.seeds.seed_processes import SeedProcesses, ends_cleanly_when_terminated
+from trueup_mlflow.seeds.seed_processes import SeedCommand, ends_cleanly_when_terminated
 from trueup_mlflow.seeds.seed_table import seed_table
 from trueup_mlflow.write.failures import told
 from trueup_mlflow.write.items import PROCESS_TAG, ROLE_TAG, SEED_PARENT_ROLE
 from trueup_mlflow.write.runs import log_params, mark_as_model_training
 
 _POLL = 0.5  # seconds
-_CONFIG_KEYS = {"seeds", "workers"}
-_KEYS_OF_MLFLOW = {  # which `mlflow run` puts into the same dictionary, in later versions too
-    key for name, key in vars(project_utils).items() if name.startswith("PROJECT_")
-}
-_EXPERIMENT_NAME = "MLFLOW_EXPERIMENT_NAME"  # mlflow run refuses it beside the id
 _FINISHED = str(RunStatus.to_string(RunStatus.FINISHED))
 _FAILED = str(RunStatus.to_string(RunStatus.FAILED))
 _KILLED = str(RunStatus.to_string(RunStatus.KILLED))
-
-
-_MOST_SEEDS = 100_000
-
-
-@dataclass(frozen=True)
-class SeedsConfig:
-    """What ``--backend-config`` says: the seeds, and how many run at once."""
-
-    seeds: tuple[int, ...]
-    workers: int = 1
-
-    @classmethod
-    def read(cls, backend_config: Mapping[str, Any]) -> SeedsConfig:
-        """Read ``{"seeds": 5 or [3, 7], "workers": 1}``; five seeds by default.
-
-        Raises
-        ------
-        ExecutionException
-            If a key is unknown or a value not usable; MLflow shows the message and exits with 1.
-        """
-        if not isinstance(backend_config, Mapping):
-            raise ExecutionException(
-                f"--backend-config must be a JSON object; got {backend_config!r}. "
-                "Pass '{\"seeds\": 5}'."
-            )
-        unknown = sorted(set(backend_config) - _CONFIG_KEYS - _KEYS_OF_MLFLOW)
-        if unknown:
-            raise ExecutionException(
-                f"--backend-config must have no other keys than {sorted(_CONFIG_KEYS)}; "
-                f"got {unknown}. Check the spelling."
-            )
-        seeds = backend_config.get("seeds", 5)
-        workers = backend_config.get("workers", 1)
-        if _is_count(seeds) and seeds <= _MOST_SEEDS:
-            seeds = list(range(seeds))
-        if not isinstance(seeds, list) or not seeds or not all(map(_is_integer, seeds)):
-            raise ExecutionException(
-                f"seeds must be a positive number or a list of integers; got {seeds!r}. "
-                "Pass --backend-config '{\"seeds\": 5}'."
-            )
-        if len(set(seeds)) != len(seeds):
-            raise ExecutionException(f"seeds must differ; got {seeds!r}. Name each seed once.")
-        if not _is_count(workers):
-            raise ExecutionException(
-                f"workers must be a positive number; got {workers!r}. "
-                "Pass the number of seeds that may run at once."
-            )
-        return cls(tuple(seeds), workers)
 
 
 class SeedsRun(SubmittedRun):
@@ -153,13 +99,19 @@ class SeedsBackend(AbstractBackend):
             experiment_id=experiment_id,
             env_manager=backend_config.get(PROJECT_ENV_MANAGER),
         )
+        if config.executor is not None and not project.runs_as_it_is():
+            raise ExecutionException(
+                "--env-manager must be local with executor, and the project one without "
+                f"docker_env; got {project.env_manager!r}. The workers bring the environment: "
+                "install what the project needs there."
+            )
         with suppress(Exception), told("parents whose backend was killed were not looked for"):
             end_abandoned(MlflowClient(), [experiment_id])
         parent_run_id = _create_parent(project, len(config.seeds))
         status = _KILLED  # of the parent, unless we get to the end
         try:
-            with ends_cleanly_when_terminated():
-                failed = _run_all(project, config, parent_run_id)
+            with ends_cleanly_when_terminated(), config.place(parent_run_id) as place:
+                failed = _run_all(project, config, parent_run_id, place)
             log_seed_summary(parent_run_id)
             status = _FAILED if failed else _FINISHED
         except Exception:
@@ -198,24 +150,28 @@ def _create_parent(project: SeededProject, n_seeds: int) -> str:
     return str(run.info.run_id)
 
 
-def _run_all(project: SeededProject, config: SeedsConfig, parent_run_id: str) -> list[int]:
-    """Run each seed and return those that failed.
+def _run_all(
+    project: SeededProject,
+    config: SeedsConfig,
+    parent_run_id: str,
+    place: Place,
+) -> list[int]:
+    """Run each seed and return those that failed; an exception or a signal stops all of them.
 
-    The first one runs alone: it builds the environment that all the others use. An exception or a
-    signal stops all of them.
+    Where an environment is built the first one runs alone: all the others use what it has built.
     """
-    processes = SeedProcesses()
 
     def succeeded(seed: int) -> bool:
-        return _run_seed(project, seed, parent_run_id, processes)
+        return _run_seed(project, seed, parent_run_id, place)
 
-    first, *others = config.seeds
+    alone = 0 if project.runs_as_it_is() else 1
     pool = ThreadPoolExecutor(config.workers)
+    outcomes = []
     try:
-        outcomes = _results([pool.submit(succeeded, first)])
-        outcomes += _results([pool.submit(succeeded, seed) for seed in others])
+        for seeds in (config.seeds[:alone], config.seeds[alone:]):
+            outcomes += _results([pool.submit(succeeded, seed) for seed in seeds])
     except BaseException:
-        processes.stop()
+        place.stop()
         raise
     finally:
         pool.shutdown(cancel_futures=True)
@@ -235,12 +191,9 @@ def _results(futures: Sequence[Future[bool]]) -> list[bool]:
     return [future.result() for future in futures]
 
 
-def _run_seed(
-    project: SeededProject, seed: int, parent_run_id: str, processes: SeedProcesses
-) -> bool:
+def _run_seed(project: SeededProject, seed: int, parent_run_id: str, place: Place) -> bool:
     run_id = project.create_run(seed, parent_run_id)
-    environment = {
-        **{name: value for name, value in os.environ.items() if name != _EXPERIMENT_NAME},
+    variables = {
         **get_run_env_vars(run_id, project.experiment_id),
         "MLFLOW_TRACKING_URI": mlflow.get_tracking_uri(),
         SEED_VARIABLE: str(seed),
@@ -248,14 +201,22 @@ def _run_seed(
         AUTOLOG_VARIABLE: os.environ.get(AUTOLOG_VARIABLE, "1"),
     }
     folder = project.work_dir if project.runs_as_it_is() else None
-    success = processes.run(project.command(seed, run_id), environment, folder)
+    words = tuple(project.command(seed, run_id))
+    success = False
+    try:
+        success = place.run(SeedCommand(seed, words, variables, folder), run_id)
+    finally:
+        _end_run(run_id, success, place.stopped)
+    return success
+
+
+def _end_run(run_id: str, success: bool, stopped: bool) -> None:
     client = MlflowClient()
     status = RunStatus.from_string(client.get_run(run_id).info.status)
-    if processes.stopped and not success:
+    if stopped and not success:
         client.set_terminated(run_id, _KILLED)
     elif not RunStatus.is_terminated(status):  # the child died before it could say so
         client.set_terminated(run_id, _FINISHED if success else _FAILED)
-    return success
 
 
 def _print_summary(parent_run_id: str, config: SeedsConfig, failed: list[int]) -> None:
@@ -265,11 +226,3 @@ def _print_summary(parent_run_id: str, config: SeedsConfig, failed: list[int]) -
     parent = client.get_run(parent_run_id)
     notes = seed_findings(seed_outcomes(parent, client)).notes
     print("\n".join([seed_table(parent.data.metrics), *notes]), flush=True)
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_count(value: object) -> bool:
-    return _is_integer(value) and value > 0  # type: ignore[operator] # it is an integer

@@ -9,11 +9,41 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import FrameType
+from typing import IO
 
-_GRACE = 10.0  # seconds that an interrupted process has to clean up
+GRACE = 10.0  # seconds that an interrupted process has to clean up
 _POLL = 0.05
+_EXPERIMENT_NAME = "MLFLOW_EXPERIMENT_NAME"  # mlflow run refuses it beside the id
+
+
+@dataclass(frozen=True)
+class SeedCommand:
+    """How a seed is started, on whatever machine.
+
+    Attributes
+    ----------
+    seed : int
+        The seed.
+    words : tuple of str
+        The command.
+    variables : mapping of str to str
+        What its environment has beside that of the machine.
+    folder : str or None
+        Where it runs; None = where we are.
+    """
+
+    seed: int
+    words: tuple[str, ...]
+    variables: Mapping[str, str]
+    folder: str | None
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of the command on this machine."""
+        here = {name: value for name, value in os.environ.items() if name != _EXPERIMENT_NAME}
+        return {**here, **self.variables}
 
 
 class SeedProcesses:
@@ -33,14 +63,19 @@ class SeedProcesses:
         """Whether :meth:`stop` was called; no command starts any more."""
         return self._stopped
 
-    def run(
-        self, command: Sequence[str], environment: Mapping[str, str], folder: str | None
-    ) -> bool:
-        """Run a command to its end, in a folder or in this one, and return whether it succeeded."""
+    def run(self, command: SeedCommand, _run_id: str, output: IO[bytes] | None = None) -> bool:
+        """Run a command to its end and return whether it succeeded; it prints to our output."""
         with self._lock:
             if self._stopped:
                 return False
-            process = subprocess.Popen(command, env=environment, cwd=folder, start_new_session=True)
+            process = subprocess.Popen(
+                command.words,
+                env=command.environment(),
+                cwd=command.folder,
+                start_new_session=True,
+                stdout=output,
+                stderr=None if output is None else subprocess.STDOUT,
+            )
             self._running.add(process)
         success = process.wait() == 0
         with self._lock:
@@ -52,7 +87,7 @@ class SeedProcesses:
         with self._lock:
             self._stopped = True
             running = list(self._running)
-        deadline = time.monotonic() + _GRACE
+        deadline = time.monotonic() + GRACE
         try:
             for process in running:
                 _signal_group(process, signal.SIGINT)

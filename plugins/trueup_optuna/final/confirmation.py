@@ -15,11 +15,11 @@ from scipy import stats
 from trueup.arguments import check_fraction, whole_number
 from trueup.comparison import paired_win_rate
 from trueup.errors import InvalidInputError
+from trueup.executor import Executor
 from trueup.losses import Loss
 from trueup.presentation import Line, Presented
 from trueup.splits import Split
 from trueup_optuna.final.fresh_seeds import FreshSeeds, reserved_seeds, shared_seeds
-from trueup_optuna.runtime.remote import Executor
 from trueup_optuna.scoring import Catch, Train, scorer_of
 from trueup_optuna.study.ranking import Standings, standings
 from trueup_optuna.study.study_state import sign, single_objective

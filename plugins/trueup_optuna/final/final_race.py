@@ -21,14 +21,14 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from trueup.arguments import whole_number
 from trueup.errors import InvalidInputError
+from trueup.executor import Executor, as_executor
 from trueup.losses import Loss
 from trueup.splits import Split
 from trueup_optuna.budget import Spending
 from trueup_optuna.final.allocation import Claim, next_claim
 from trueup_optuna.final.race_table import RaceTable, claim_of, race_table
-from trueup_optuna.final.race_trial import RaceTrial
+from trueup_optuna.final.race_trial import RaceTrial, score_seed
 from trueup_optuna.runtime.heartbeat import GRACE, INTERVAL, beating, check_liveness, fail_stale
-from trueup_optuna.runtime.remote import Executor, as_executor, score_seed
 from trueup_optuna.runtime.signals import hold_signals
 from trueup_optuna.scoring import (
     Catch,

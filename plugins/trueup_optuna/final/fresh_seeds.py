@@ -10,9 +10,9 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup.executor import Executor, as_executor
 from trueup.user_warning import warn_user
-from trueup_optuna.final.race_trial import RaceTrial
-from trueup_optuna.runtime.remote import Executor, as_executor, score_seed
+from trueup_optuna.final.race_trial import RaceTrial, score_seed
 from trueup_optuna.scoring import FailedSeedError, RowCheck, SeedScorer
 from trueup_optuna.study.companions import open_companion, pin_identity
 from trueup_optuna.study.ranking import RECORD, SEED_INDEX

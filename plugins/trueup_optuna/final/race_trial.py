@@ -1,12 +1,21 @@
-"""The trial that ``train`` gets in finals and confirmation: all but the choice of parameters."""
+"""The trial that ``train`` gets in finals and confirmation, here or on the workers of a cluster.
+
+It has all that a trial of the search has, but the choice of parameters.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import optuna
+from optuna.study import StudyDirection
 from optuna.trial import FixedTrial, FrozenTrial
+
+from trueup.executor import Executor
+from trueup_optuna.scoring import SeedScorer
+from trueup_optuna.study.trial_state import SeedRecord
 
 _OWN = "trueup:"
 
@@ -70,3 +79,48 @@ class RaceTrial(FixedTrial):
     def violates(self) -> bool:
         """Whether this training broke a constraint."""
         return any(value > 0.0 for value in self.constraints.values())
+
+
+@dataclass(frozen=True)
+class StudyFacts:
+    """What a training elsewhere may ask of its study, which stays where it is."""
+
+    study_name: str
+    direction: StudyDirection
+    directions: tuple[StudyDirection, ...]
+    user_attrs: dict[str, Any]
+
+
+def score_seed(
+    score: SeedScorer, trial: RaceTrial, seed: int, executor: Executor | None
+) -> SeedRecord:
+    """Return the result of a training, here or elsewhere; the trial keeps what it was given."""
+    if executor is None:
+        return score(trial, seed)
+    facts = _facts(trial.study)
+    away = RaceTrial.away(trial, facts)
+    record, given, constraints = executor.submit(
+        _run, score, away, seed, _key(trial, seed)
+    ).result()
+    for key, value in given.items():
+        trial.set_user_attr(key, value)
+    for key, value in constraints.items():
+        trial.set_constraint(key, value)
+    return record  # type: ignore[no-any-return]
+
+
+def _facts(study: optuna.Study) -> StudyFacts:
+    return StudyFacts(
+        study.study_name, study.direction, tuple(study.directions), dict(study.user_attrs)
+    )
+
+
+def _key(trial: RaceTrial, seed: int) -> str:
+    """Return a name of this training, so that no client takes two calls for the same."""
+    return f"{trial.study.study_name} {trial.number} {trial._trial_id} {seed}"
+
+
+def _run(
+    score: SeedScorer, trial: RaceTrial, seed: int, _key: str
+) -> tuple[SeedRecord, dict[str, Any], dict[str, float]]:
+    return score(trial, seed), trial.given, trial.constraints

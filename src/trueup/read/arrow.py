@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -140,6 +141,22 @@ def _number(text: str, decimal: str = ".") -> float | None:
         return None
 
 
+@contextmanager
+def convertible(name: str, kind: pa.DataType | None = None) -> Iterator[None]:
+    """Refuse values that Python has no form of: the year 12000, an unknown time zone, no UTF-8."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (KeyError, OverflowError, ValueError, pa.ArrowException) as error:
+        said = str(error).strip().partition("\n")[0].rstrip(".")
+        raise InvalidInputError(
+            f"{name} must hold values that Python has too",
+            said if kind is None else f"{kind}: {said}",
+            "Mend the column, or write it as text.",
+        ) from None
+
+
 def levels_of_column(batch: pa.RecordBatch, name: str, *, is_cells: bool = False) -> Any:
     """Return the levels as categories, which need no Python object for each row."""
     import pyarrow as pa
@@ -156,7 +173,8 @@ def levels_of_column(batch: pa.RecordBatch, name: str, *, is_cells: bool = False
             "Convert the column.",
         ) from None
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    levels = encoded.dictionary.to_pylist()
+    with convertible(name, column.type):
+        levels = encoded.dictionary.to_pylist()
     return _levels_of_cells(codes, levels, name) if is_cells else _categories(codes, levels)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
-from trueup.read.arrow import ids_of_column, missing_rows_of
+from trueup.read.arrow import convertible, ids_of_column, missing_rows_of
 from trueup.read.columns import missing_values
 from trueup.read.csv_files import CsvFile, Dialect, Role, line_of
 from trueup.read.files import (
@@ -25,6 +25,7 @@ from trueup.read.ids import IdTypes
 from trueup.read.texts import typed
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 _MAY_MISS: tuple[Role, ...] = ("level", "text", "any")
@@ -62,7 +63,7 @@ def read_columns(
     files = resolve(paths)
     table = _table(files, roles, dialect or Dialect(), id_type)
     require_rows(table.num_rows, files)
-    return {name: _numpy(table.column(name)) for name in roles}
+    return {name: _numpy(name, table.column(name)) for name in roles}
 
 
 def read_file(
@@ -89,6 +90,14 @@ def read_file(
     return _table([path], roles, dialect or Dialect(), None)
 
 
+def read_frame(path: Path) -> pd.DataFrame:
+    """Return all columns of one parquet or CSV file as a data frame; see ``read_file``."""
+    table = read_file(path)
+    with convertible(str(path)):
+        frame: pd.DataFrame = table.to_pandas()
+    return frame
+
+
 def _table(
     files: Sequence[Path], roles: Mapping[str, Role], dialect: Dialect, id_type: str | None
 ) -> pa.Table:
@@ -101,6 +110,9 @@ def _table(
     columns: dict[str, list[pa.ChunkedArray]] = {}
     for name, role in roles.items():
         parts = [table.column(name) for table in tables]
+        with convertible(name, parts[0].type):
+            for part in parts:
+                part.validate(full=True)  # text of a damaged parquet file may be no UTF-8
         if role not in _MAY_MISS:
             _refuse_missing(name, parts, files, csvs)
         if role in ("label", "level", "any"):
@@ -156,9 +168,10 @@ def _refuse_missing(
             raise missing_values(name, len(missing), first, file, line)
 
 
-def _numpy(values: pa.ChunkedArray) -> NDArray[Any]:
+def _numpy(name: str, values: pa.ChunkedArray) -> NDArray[Any]:
     import pyarrow as pa
 
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
-    return np.asarray(values.to_numpy())
+    with convertible(name, values.type):
+        return np.asarray(values.to_numpy())

@@ -4,10 +4,13 @@ import gzip
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from trueup import InSample, evaluate_files
 from trueup.errors import InvalidInputError
-from trueup.read.tables import read_columns
+from trueup.read.tables import read_columns, read_frame
 from trueup.read.times import read_times
 
 
@@ -70,3 +73,45 @@ def test_bad_files_are_refused_with_the_message(frame, tmp_path):
             read_columns([str(tmp_path / file) for file in files], ["y"])
     with pytest.raises(InvalidInputError, match=r"column 'q' must be in .*; got y, p, site, t"):
         read_columns([str(tmp_path / "a.parquet")], ["q"])
+
+
+LATE = np.array(["12000-01-01", "2020-01-01"], dtype="datetime64[us]")
+UNREADABLE = {
+    "bytes that are no UTF-8": pa.Array.from_buffers(
+        pa.string(),
+        2,
+        [None, pa.py_buffer(np.arange(3, dtype=np.int32)), pa.py_buffer(b"\xff\xfe")],
+    ),
+    "a year after 9999": pa.array(LATE),
+    "a year of days after 9999": pa.array([10**7, 0], pa.date32()),
+    "an unknown time zone": pa.array([0, 1], pa.timestamp("us", "Mars/Base")),
+    "a duration of ages": pa.array([2**62, 0], pa.duration("s")),
+    "nanoseconds of a day": pa.array([1, 2], pa.time64("ns")),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "refused"),
+    [
+        ("bytes that are no UTF-8", "batches columns frame"),
+        ("a year after 9999", "batches"),
+        ("a year of days after 9999", "batches frame"),
+        ("an unknown time zone", "batches frame"),
+        ("a duration of ages", "batches"),
+        ("nanoseconds of a day", "columns frame"),
+    ],
+)
+def test_what_python_has_no_form_of_is_refused_by_name(tmp_path, kind, refused):
+    file = tmp_path / "a.parquet"
+    columns = {"p": [0.2, 0.7], "y": [0, 1], "site": UNREADABLE[kind]}
+    pq.write_table(pa.table(columns), file)
+    names = {"y_true": "y", "y_proba": "p", "fields": ["site"], "split": InSample()}
+    reads = {
+        "batches": lambda: evaluate_files(file, **names),
+        "columns": lambda: str(read_columns(file, ["site"])),
+        "frame": lambda: str(read_frame(file)),
+    }
+    for name in refused.split():
+        with pytest.raises(InvalidInputError, match=r"(site|a.parquet) must hold values"):
+            reads.pop(name)()
+    assert all(read() is not None for read in reads.values())

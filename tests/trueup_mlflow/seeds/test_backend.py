@@ -2,71 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
-import time
-from pathlib import Path
 
-import mlflow
 import pytest
 from mlflow.exceptions import ExecutionException
-from mlflow.tracking import MlflowClient
+from tests.trueup_mlflow.seeds.seeded import (
+    DECLARED,
+    UNDECLARED,
+    parent_and_children,
+    run_here,
+    wait_for_seed,
+)
 
 from trueup_mlflow.seeds import backend
 from trueup_mlflow.seeds.backend import SeedsConfig
-
-TRAIN = """
-import os, pathlib, sys, time
-import mlflow
-seed = int(sys.argv[1]) if len(sys.argv) > 1 else int(os.environ["TRUEUP_SEED"])
-if seed == 13:
-    sys.exit("seed 13 is unlucky")
-with mlflow.start_run():
-    mlflow.log_metric("log_loss", 0.5 + seed / 10)
-    if seed >= 90:
-        pathlib.Path(f"pid_{seed}").write_text(str(os.getpid()))
-        time.sleep(600)
-"""
-DECLARED = "{parameters: {seed: {type: int, default: 0}}, command: 'python train.py {seed}'}"
-UNDECLARED = "{command: 'python train.py'}"
-
-
-# A shell that starts its jobs in the background lets them ignore SIGINT.
-MLFLOW = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from mlflow.cli import cli
-cli()
-"""
-
-
-@pytest.fixture
-def start_project(database_template, tmp_path):
-    """Return a function that starts a project under seeds; it gives the process and the client."""
-    shutil.copy(database_template, tmp_path / "mlflow.db")
-    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "TRUEUP_"))}
-    environment = {
-        **inherited,
-        "MLFLOW_TRACKING_URI": uri,
-        "PATH": path_with_this_python(),
-    }
-
-    def start(entry_point: str, config: dict, *options: str):
-        write_project(tmp_path, entry_point)
-        command = [
-            *(sys.executable, "-c", MLFLOW, "run", ".", "--env-manager", "local"),
-            *("--backend", "trueup-seeds", "--backend-config", json.dumps(config), *options),
-        ]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        process = subprocess.Popen(command, cwd=tmp_path, env=environment, **pipes)
-        return process, MlflowClient(uri)
-
-    return start
 
 
 @pytest.fixture
@@ -80,24 +31,6 @@ def run_project(start_project):
         return subprocess.CompletedProcess(process.args, code, stdout, stderr), client
 
     return run
-
-
-def path_with_this_python() -> str:
-    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-
-
-def write_project(folder: Path, entry_point: str) -> None:
-    (folder / "train.py").write_text(TRAIN)
-    (folder / "MLproject").write_text(f"name: p\nentry_points:\n  main: {entry_point}\n")
-
-
-def parent_and_children(client: MlflowClient):
-    everywhere = [experiment.experiment_id for experiment in client.search_experiments()]
-    runs = client.search_runs(everywhere)
-    parent = next(run for run in runs if "mlflow.parentRunId" not in run.data.tags)
-    children = [run for run in runs if run is not parent]
-    assert {run.data.tags["mlflow.parentRunId"] for run in children} == {parent.info.run_id}
-    return parent, sorted(children, key=lambda run: int(run.data.tags["trueup.seed"]))
 
 
 def test_seeds_are_children_and_their_metrics_are_summarised_on_the_parent(run_project):
@@ -158,14 +91,6 @@ def test_interrupted_command_kills_its_seeds_and_the_parent(start_project, tmp_p
         os.kill(pid, 0)
 
 
-@pytest.fixture
-def here(client, tmp_path, monkeypatch):
-    """The client of the store that ``run_here`` writes to; the environment names the experiment."""
-    monkeypatch.setenv("PATH", path_with_this_python())
-    write_project(tmp_path, DECLARED)
-    return client
-
-
 def test_exception_while_seeds_run_stops_them_and_fails_the_parent(here, tmp_path, monkeypatch):
     create_run = backend.SeededProject.create_run
 
@@ -197,28 +122,13 @@ def test_exception_in_the_summary_fails_the_parent(here, monkeypatch):
     assert [run.info.status for run in children] == ["FINISHED"]
 
 
-def run_here(config: dict) -> None:
-    mlflow.projects.run(
-        ".", backend="trueup-seeds", backend_config=config, env_manager="local", synchronous=False
-    )
-
-
-def wait_for_seed(path: Path, process: subprocess.Popen | None = None) -> int:
-    """Return the process id of a seed, once its training has started."""
-    deadline = time.monotonic() + 120.0
-    while not (path.exists() and path.read_text()):
-        assert time.monotonic() < deadline
-        assert process is None or process.poll() is None
-        time.sleep(0.1)
-    return int(path.read_text())
-
-
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
         ({}, SeedsConfig((0, 1, 2, 3, 4))),
         ({"seeds": 2, "workers": 3}, SeedsConfig((0, 1), 3)),
         ({"seeds": [7, 3]}, SeedsConfig((7, 3))),
+        ({"seeds": 2, "executor": "dask://a:1"}, SeedsConfig((0, 1), 2, "dask://a:1")),
     ],
 )
 def test_config_is_read(config, expected):
@@ -234,7 +144,8 @@ def test_config_is_read(config, expected):
         ({"seeds": True}, "seeds must be a positive number or a list of integers; got True"),
         ({"seeds": [1, 1]}, r"seeds must differ; got \[1, 1\]"),
         ({"seeds": 2, "workers": 0}, "workers must be a positive number; got 0"),
-        ({"seed": 2}, r"no other keys than \['seeds', 'workers'\]; got \['seed'\]"),
+        ({"seed": 2}, r"no other keys than \['executor', 'seeds', 'workers'\]; got \['seed'\]"),
+        ({"executor": "host:8786"}, "executor must be the address of a cluster; got 'host:8786'"),
     ],
 )
 def test_config_that_makes_no_sense_is_refused(config, message):
