@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 from trueup._kernels import UInt64Array
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import FloatArray, Loss, for_columns, get_loss
-from trueup.read.columns import column, read_weight
+from trueup.read.columns import as_array, column, read_weight
 from trueup.read.ids import read_ids
-from trueup.read.notices import Notices, Place
 from trueup.read.targets import (
+    Notices,
+    Place,
     check_logit,
     check_prediction,
-    n_columns,
     read_labels,
-    read_prediction,
 )
 from trueup.read.times import read_times
 from trueup.splits import GroupArray
@@ -143,6 +142,31 @@ def read_rows(
     if place is None:
         notices.warn()
     return rows
+
+
+def read_prediction(y_pred: Any, y_logit: Any) -> NDArray[Any]:
+    """Return the array that was given, of one or two dimensions."""
+    if (y_pred is None) == (y_logit is None):
+        got = "neither" if y_pred is None else "both"
+        raise InvalidInputError(
+            "y_pred must be given, or y_logit in its place",
+            got,
+            "Pass exactly one of the two.",
+        )
+    name, values = ("y_pred", y_pred) if y_logit is None else ("y_logit", y_logit)
+    array = as_array(values, name)
+    if array.ndim not in (1, 2):
+        raise InvalidInputError(
+            f"{name} must have one or two dimensions",
+            f"shape {array.shape}",
+            "Pass one row of predictions for each row.",
+        )
+    return array
+
+
+def n_columns(prediction: NDArray[Any]) -> int:
+    """Return the number of columns, 1 for a one-dimensional array."""
+    return prediction.shape[1] if prediction.ndim == 2 else 1
 
 
 def require_fields(fields: Any, loss: Loss) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,37 +20,97 @@ from trueup.read.columns import (
     refuse_rows,
     shown,
 )
-from trueup.read.notices import SATURATING_LOGIT, Notices
+from trueup.user_warning import warn_user
 
 LOST_LABEL = "It looks like a missing label: drop its row, or fill it."
 _ZERO_OR_ONE = frozenset({"0", "1", "0.0", "1.0", "true", "false"})
 _LONGEST_LIST = 80
 ROW_SUM_TOLERANCE = 1e-5  # float32 softmax outputs are off by about 1e-7 for each class
+SATURATING_LOGIT = {np.dtype(np.float32): 16.6, np.dtype(np.float16): 7.6}
+"""Logit from which a probability of that type is exactly 1."""
+_HEAD = 16
+_TELLING_ROWS = 10
+"""With fewer rows, equal columns and logits in [0, 1] may be chance."""
+
+
+@dataclass
+class Notices:
+    """What is valid, but should be said once for all rows of a call."""
+
+    n_saturated: int = 0
+    saturated_dtype: np.dtype[Any] | None = None
+    n_clipped: int = 0
+    n_seen: int = 0
+    n_equal: int = 0
+    logit_range: tuple[float, float] = (np.inf, -np.inf)
+
+    def look(
+        self, y_true: FloatArray, given: FloatArray, weight: FloatArray | None, *, is_logit: bool
+    ) -> None:
+        """Keep what tells that a column is not what it is said to be; a few rows tell mostly."""
+        head = given[:_HEAD]
+        n = len(given) if weight is None else int(np.count_nonzero(weight))
+        self.n_seen += n
+        if np.array_equal(head, y_true[:_HEAD]) and np.array_equal(given, y_true):
+            self.n_equal += n
+        if is_logit:
+            values = given if head.min() >= 0.0 and head.max() <= 1.0 else head
+            self._widen(float(values.min()), float(values.max()))
+
+    def _widen(self, low: float, high: float) -> None:
+        self.logit_range = min(self.logit_range[0], low), max(self.logit_range[1], high)
+
+    def add(self, other: Notices) -> None:
+        """Count the rows of another part of the call."""
+        self.n_saturated += other.n_saturated
+        self.saturated_dtype = self.saturated_dtype or other.saturated_dtype
+        self.n_clipped += other.n_clipped
+        self.n_seen += other.n_seen
+        self.n_equal += other.n_equal
+        self._widen(*other.logit_range)
+
+    def warn(self) -> None:
+        """Warn the caller of trueup."""
+        if self.saturated_dtype is not None:
+            dtype = self.saturated_dtype
+            warn_user(
+                f"{self.n_saturated} {dtype} predictions are exactly 1.0: {dtype} probabilities "
+                f"saturate at a logit of {SATURATING_LOGIT[dtype]}. "
+                "Pass y_logit, or float64 probabilities.",
+            )
+        if self.n_clipped:
+            warn_user(
+                f"{self.n_clipped} predictions are 0 or 1, or closer to it than float64's eps; "
+                "the logarithm is clipped at eps.",
+            )
+        if self.n_seen >= _TELLING_ROWS:
+            self._warn_of_mistaken_columns()
+
+    def _warn_of_mistaken_columns(self) -> None:
+        low, high = self.logit_range
+        if self.n_equal == self.n_seen:
+            warn_user(
+                f"The predictions equal y_true in all {self.n_seen:,} rows: a column of labels may "
+                "have been taken for them. Pass what the model predicted."
+            )
+        elif 0.0 <= low < high <= 1.0:
+            warn_user(
+                f"All {self.n_seen:,} values of y_logit are in [0, 1]: they look like "
+                "probabilities. If they are, pass them as y_pred."
+            )
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a block of rows lies among the rows of one call, and the notices of that call."""
+
+    first_row: int
+    notices: Notices
 
 
 def read_probabilities(y_proba: Any) -> FloatArray:
     """Return the probability of the positive class, shape (n,), checked to be in [0, 1]."""
     return _check_binary(floats(as_array(y_proba, "y_proba"), "y_proba"), "y_proba")
-
-
-def read_prediction(y_pred: Any, y_logit: Any) -> NDArray[Any]:
-    """Return the array that was given, of one or two dimensions."""
-    if (y_pred is None) == (y_logit is None):
-        got = "neither" if y_pred is None else "both"
-        raise InvalidInputError(
-            "y_pred must be given, or y_logit in its place",
-            got,
-            "Pass exactly one of the two.",
-        )
-    name, values = ("y_pred", y_pred) if y_logit is None else ("y_logit", y_logit)
-    array = as_array(values, name)
-    if array.ndim not in (1, 2):
-        raise InvalidInputError(
-            f"{name} must have one or two dimensions",
-            f"shape {array.shape}",
-            "Pass one row of predictions for each row.",
-        )
-    return array
 
 
 def check_prediction(array: NDArray[Any], loss: Loss, notices: Notices) -> FloatArray:
@@ -132,11 +193,6 @@ def check_logit(array: NDArray[Any], loss: Loss) -> FloatArray:
     raise InvalidInputError(
         "y_logit must go with a loss of probabilities", f"loss {loss.name!r}", "Pass y_pred."
     )
-
-
-def n_columns(prediction: NDArray[Any]) -> int:
-    """Return the number of columns, 1 for a one-dimensional array."""
-    return prediction.shape[1] if prediction.ndim == 2 else 1
 
 
 def read_binary_labels(y_true: Any, labels: Sequence[Any] | None = None) -> FloatArray:

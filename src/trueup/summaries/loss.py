@@ -19,7 +19,7 @@ from trueup.losses import Loss
 from trueup.losses.elementary import expit
 from trueup.read.columns import check_threads
 from trueup.read.frames import by_position, columns_of
-from trueup.read.notices import Notices
+from trueup.read.targets import Notices
 from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Split, kernel_rule
