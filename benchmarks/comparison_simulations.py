@@ -13,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.stats import norm
 
 from trueup.comparison import variance_reduction
 from trueup.decide.e_process import confidence_radius, log_e_process, prefix_moments
-from trueup.decide.seeds_needed import seeds_from_differences, seeds_to_verdict
+from trueup.decide.seeds_needed import effect_interval, seeds_to_verdict
 from trueup.decide.win_rate import newcombe_interval
 
 FloatArray = NDArray[np.float64]
@@ -96,15 +97,23 @@ def simulated_seeds(effect: float, runs: int, seed: int = 0) -> float:
 
 
 def pilot_coverage(effect: float, truth: float, pilots: int, n: int = 10, seed: int = 0) -> float:
-    """Share of pilots of ``n`` pairs whose 80% interval holds the true number of seeds."""
-    rng = np.random.default_rng(seed)
-    hits = 0
-    for _ in range(pilots):
-        needed = seeds_from_differences(
-            effect + rng.standard_normal(n), power=0.8, min_effect=0.0, confidence_level=1 - ALPHA
-        )
-        hits += needed.low <= truth <= needed.high
-    return hits / pilots
+    """Share of pilots of ``n`` pairs whose 80% interval holds the true number of seeds.
+
+    The number falls as the effect grows, so its interval holds the truth where that of the effect
+    meets the effects that take as many seeds: these are sought once, not for each pilot.
+    """
+    weakest, strongest = effects_that_take(truth)
+    pilot = effect + np.random.default_rng(seed).standard_normal((pilots, n))
+    seen = np.abs(pilot.mean(axis=1)) / pilot.std(axis=1, ddof=1)
+    ends = np.array([effect_interval(float(value), n) for value in seen])
+    return float(np.mean((ends[:, 0] <= strongest) & (ends[:, 1] >= weakest)))
+
+
+def effects_that_take(seeds: float) -> tuple[float, float]:
+    """Return the smallest and the largest effect whose verdict takes so many seeds."""
+    weakest = brentq(lambda effect: seeds_to_verdict(effect) - seeds - 0.5, 0.01, 20.0, xtol=1e-4)
+    strongest = brentq(lambda effect: seeds_to_verdict(effect) - seeds + 0.5, 0.01, 20.0, xtol=1e-4)
+    return float(weakest), float(strongest)
 
 
 def reduction_coverage(n: int, heavy: bool, runs: int, seed: int = 0) -> float:

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent / "reproduce"))
 from one_step_data import FloatArray, Trials, benchmark, synthetic
 
 from trueup.monitoring.baselines.two_step import fit_mean
-from trueup.monitoring.networks.networks import StackedMLP, TrainingPlan, as_tensor, seeded
+from trueup.monitoring.networks.training import StackedMLP, TrainingPlan, as_tensor, seeded
 
 SPECIFICATIONS = (
     *(f"{name}:iid" for name in ("mg", "space-ga", "abalone", "cpusmall", "cadata")),

@@ -22,7 +22,7 @@ from consensus_specifications import SPECIFICATIONS, FloatArray, Network, Trials
 from consensus_tables import summarise
 
 from trueup.monitoring import ConsensusEstimator, OneStepCheckModel
-from trueup.monitoring.networks.objectives import Objective
+from trueup.monitoring.networks.fitted import Objective
 from trueup.monitoring.networks.out_of_fold import out_of_fold_predictions
 from trueup.monitoring.panel.direct_loss import DirectLossEstimator
 

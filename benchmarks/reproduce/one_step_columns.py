@@ -20,8 +20,8 @@ from trueup.monitoring import ConsensusEstimator
 from trueup.monitoring.baselines.reliable_variance import fit_reliable_variance
 from trueup.monitoring.baselines.two_step import fit_ensemble, fit_m2v, fit_mean, fit_mvn
 from trueup.monitoring.networks.check_network import fit_check_network
-from trueup.monitoring.networks.networks import TrainingPlan, as_tensor, seeded
-from trueup.monitoring.networks.objectives import Objective
+from trueup.monitoring.networks.fitted import Objective
+from trueup.monitoring.networks.training import TrainingPlan, as_tensor, seeded
 from trueup.monitoring.panel.direct_loss import DirectLossEstimator
 
 FOLDS = 5

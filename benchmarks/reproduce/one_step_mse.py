@@ -23,7 +23,7 @@ from scipy.stats import wilcoxon
 from sklearn.tree import DecisionTreeRegressor
 
 from trueup.monitoring.networks.check_network import fit_check_network
-from trueup.monitoring.networks.networks import as_tensor, seeded
+from trueup.monitoring.networks.training import as_tensor, seeded
 
 PAPER = {
     "Synthetic A": (0.294, 1.411, 12.704, 1.010, 1.009, 0.553, 0.292, 0.235, 0.259),

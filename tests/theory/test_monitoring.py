@@ -6,9 +6,10 @@ import torch
 
 from trueup.monitoring import ConsensusEstimator
 from trueup.monitoring.baselines.two_step import fit_mean
-from trueup.monitoring.networks.check_network import CheckNetwork, fit_check_network
-from trueup.monitoring.networks.networks import StackedMLP, TrainingPlan, as_tensor, seeded, train
+from trueup.monitoring.networks.check_network import fit_check_network
+from trueup.monitoring.networks.fitted import CheckNetwork
 from trueup.monitoring.networks.objectives import REGULARIZER_MARGIN, REGULARIZER_WEIGHT, k_star
+from trueup.monitoring.networks.training import StackedMLP, TrainingPlan, as_tensor, seeded, train
 from trueup.monitoring.trust.support import SupportCheck
 
 PLAN = TrainingPlan(learning_rate=0.01, weight_decay=1e-3, epochs=200)
@@ -57,7 +58,7 @@ def without_positive_part(columns):
         return k_star(h, f, y) + REGULARIZER_WEIGHT * ((f - y).square() * gap).mean(-1)
 
     train([network], loss, columns, PLAN, seeded(2))
-    return CheckNetwork(network, "plain")
+    return CheckNetwork(network.fitted(), "plain")
 
 
 def test_objectives_keep_the_order_of_table_1_on_synthetic_a(errors_on_synthetic_a):

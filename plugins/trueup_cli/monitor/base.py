@@ -41,14 +41,11 @@ def monitored(command: Callable[..., None]) -> Callable[..., None]:
 
 def sentence(estimate: dict[str, Any]) -> str:
     """Return an estimate with its interval, what it is, and what is to be said of it."""
-    mse, low, high = (_short(estimate[name]) for name in ("mse", "low", "high"))
+    from trueup_mlflow.monitor.state import short
+
+    mse, low, high = (short(estimate[name]) for name in ("mse", "low", "high"))
     numbers = f"{mse} [{low}, {high}] mean squared error, 90% interval"
     if not estimate["reasons"]:
         return f"{numbers}, {'trusted' if estimate['trusted'] else 'NOT TO BE TRUSTED'}"
     title = "trusted, note" if estimate["trusted"] else "NOT TO BE TRUSTED"
     return f"{numbers}, {title}: {'; '.join(estimate['reasons'])}"
-
-
-def _short(value: Any) -> str:
-    """Return a number with four digits; None is what was no finite number."""
-    return f"{value:.4g}" if isinstance(value, (int, float)) else "none"

@@ -221,9 +221,11 @@ def realize(model_uri: str, labels: str, min_labelled: float, as_json: bool) -> 
     required=True,
     help="HTML file to write.",
 )
-@click.option("--threshold", "thresholds", type=float, multiple=True, help="Error drawn as a line.")
+@click.option(
+    "--threshold", "thresholds", multiple=True, help="Drawn as a line: an error, or 1.5x."
+)
 @monitored
-def report(model_uri: str, out: Path, thresholds: tuple[float, ...]) -> None:
+def report(model_uri: str, out: Path, thresholds: tuple[str, ...]) -> None:
     """Write one HTML page that needs no network.
 
     Exit code: 0 fine, 2 bad input.

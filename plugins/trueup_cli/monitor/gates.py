@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from trueup.errors import TrueupError
+from trueup.errors import InvalidInputError, TrueupError
 from trueup_cli.monitor.base import ABOVE, FINE, MODEL, NOT_TRUSTED, monitored, sentence
 from trueup_cli.shell.failures import BadInput
 from trueup_cli.shell.output import echo
@@ -124,7 +124,9 @@ def _gate(model_uri: str) -> set[int]:
     """Return the code of the version's own threshold, where ``init`` was given one."""
     from trueup_mlflow import monitor as monitoring
 
-    return {_CODES[gate.code] for gate in monitoring.status([model_uri])} & {ABOVE}
+    with contextlib.suppress(InvalidInputError):  # no estimate was finite: nothing was logged
+        return {_CODES[gate.code] for gate in monitoring.status([model_uri])} & {ABOVE}
+    return set()
 
 
 def _worst(codes: set[int]) -> int:
@@ -134,7 +136,7 @@ def _worst(codes: set[int]) -> int:
 def _exporter(stack: contextlib.ExitStack, model_uri: str, port: int | None) -> Any:
     if port is None:
         return None
-    from trueup_mlflow.monitor.page.prometheus import PrometheusExporter
+    from trueup_mlflow.monitor.prometheus import PrometheusExporter
 
     try:
         return stack.enter_context(PrometheusExporter(model_uri, port))

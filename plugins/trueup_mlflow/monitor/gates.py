@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,12 +17,11 @@ from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow.monitor.check.registered_model import resolve
-from trueup_mlflow.monitor.page.state import State, state_of
+from trueup_mlflow.monitor.state import State, kept_threshold, short, state_of, threshold_of
 from trueup_mlflow.monitor.store import records_of
 from trueup_mlflow.write.items import ROLE_TAG
 from trueup_mlflow.write.monitor_items import (
     ESTIMATED,
-    FAIL_ABOVE_TAG,
     MODEL_TAG,
     MONITOR_ROLE,
     VERSION_OF_MODEL_TAG,
@@ -31,7 +30,6 @@ from trueup_mlflow.write.monitor_items import (
 
 Code = Literal["fine", "above", "stale", "not trusted"]
 
-_MULTIPLE = re.compile(r"(\d+(?:\.\d+)?)x")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -124,6 +122,11 @@ def status(
     list of Gate
         In the order of model and version. No model and no check is loaded.
 
+    Raises
+    ------
+    InvalidInputError
+        If a version that is asked for has no batch: no gate is open because nothing was looked at.
+
     Examples
     --------
     >>> from trueup_mlflow import monitor
@@ -135,6 +138,7 @@ def status(
     oldest = None if stale_after is None else datetime.now(UTC) - duration(stale_after)
     asked = [_asked(uri, client) for uri in model_uris]
     runs = [run for run in _monitor_runs() if not asked or _is_asked(run, asked)]
+    _require_batches(model_uris, asked, runs)
     registered = {name: _registered(name, client) for name in {_model(run) for run in runs}}
     newest = {name: max(_number(run) for run in runs if _model(run) == name) for name in registered}
     gates = []
@@ -172,46 +176,16 @@ def judged(
     realized = [record for record in records if record.covered is not None]
     if threshold is not None and realized and (realized[-1].realized or 0.0) > threshold:
         value, day = realized[-1].realized, realized[-1].day
-        return "above", f"ABOVE {threshold:g}: {value:.4g} was realized on {day}"
+        return "above", f"ABOVE {short(threshold)}: {short(value)} was realized on {day}"
     if threshold is not None and low > threshold:
-        return "above", f"ABOVE {threshold:g}"
+        return "above", f"ABOVE {short(threshold)}"
     if oldest is not None and newest.timestamp < oldest.timestamp() * 1000.0:
         return "stale", f"STALE: the newest batch is of {newest.day}"
     if newest.estimate["trusted"] is not True or math.isnan(mse):
         return "not trusted", ""
     if threshold is not None and mse > threshold:
-        return "fine", f"warning: the estimate is above {threshold:g}, its interval is not"
+        return "fine", f"warning: the estimate is above {short(threshold)}, its interval is not"
     return "fine", ""
-
-
-def threshold_of(value: float | str | None, reference_error: float | None) -> float | None:
-    """Return a threshold as an error; "1.5x" is that many times the error of the reference.
-
-    Raises
-    ------
-    InvalidInputError
-        If it is neither a number above 0 nor such a multiple.
-    """
-    if value is None:
-        return None
-    multiple = _MULTIPLE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if multiple and reference_error is None:
-        raise InvalidInputError(
-            "fail_above must be an error where that of the reference is not known",
-            repr(value),
-            "Give a number.",
-        )
-    try:
-        found = float(multiple[1]) * (reference_error or 0.0) if multiple else float(value)
-    except (ValueError, TypeError, OverflowError):
-        found = math.nan
-    if not (math.isfinite(found) and found > 0.0):
-        raise InvalidInputError(
-            "fail_above must be a number above 0, or a multiple such as 1.5x",
-            repr(value),
-            "Correct it.",
-        )
-    return found
 
 
 def duration(value: str | timedelta) -> timedelta:
@@ -222,12 +196,13 @@ def duration(value: str | timedelta) -> timedelta:
     InvalidInputError
         If it is written in another way.
     """
-    if isinstance(value, timedelta):
-        return value
-    found = _DURATION.fullmatch(value.strip())
-    with suppress(OverflowError):  # no number of days is that long
+    found = None if isinstance(value, timedelta) else _DURATION.fullmatch(value.strip())
+    with suppress(OverflowError):  # no number of days is that long, or nobody counted years then
         if found is not None:
-            return timedelta(**{_UNITS[found[2]]: float(found[1])})
+            value = timedelta(**{_UNITS[found[2]]: float(found[1])})
+        if isinstance(value, timedelta) and value >= timedelta(0):
+            _ = datetime.now(UTC) - value
+            return value
     raise InvalidInputError(
         "stale_after must be a duration such as 36h, 2d or 1w", repr(value), "Correct it."
     )
@@ -258,6 +233,19 @@ def _asked(uri: str, client: MlflowClient) -> tuple[str, str | None]:
     return version.name, version.version
 
 
+def _require_batches(
+    model_uris: Sequence[str], asked: Sequence[tuple[str, str | None]], runs: Sequence[Run]
+) -> None:
+    for uri, one in zip(model_uris, asked, strict=True):
+        if not any(_is_asked(run, [one]) for run in runs):
+            raise InvalidInputError(
+                "model_uris must be of versions with a batch",
+                f"{uri!r}, which has none",
+                f"Make one with: trueup monitor run models:/{one[0]}/{one[1] or 'VERSION'} "
+                "--batch FILE.",
+            )
+
+
 def _is_asked(run: Run, asked: Sequence[tuple[str, str | None]]) -> bool:
     version = run.data.tags[VERSION_OF_MODEL_TAG]
     return any(name == _model(run) and of in (None, version) for name, of in asked)
@@ -283,11 +271,6 @@ def _registered(name: str, client: MlflowClient) -> Registered:
         if (value := kept_threshold(version.tags)) is not None
     }
     return Registered({str(alias): str(of) for alias, of in aliases.items()}, thresholds)
-
-
-def kept_threshold(tags: Mapping[str, str]) -> float | None:
-    """Return the threshold that ``init`` was given for a version with these tags, if any."""
-    return threshold_of(tags.get(FAIL_ABOVE_TAG), None)
 
 
 def _model(run: Run) -> str:

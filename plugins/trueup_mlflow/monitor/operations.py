@@ -27,11 +27,9 @@ from trueup_mlflow.monitor.check.check_registry import (
 from trueup_mlflow.monitor.check.predictions import LoadedModel
 from trueup_mlflow.monitor.check.registered_model import resolve
 from trueup_mlflow.monitor.compare_versions import ModelComparison, decide
-from trueup_mlflow.monitor.gates import kept_threshold, threshold_of
-from trueup_mlflow.monitor.page.report_figure import draw_series
-from trueup_mlflow.monitor.page.report_page import render_report
-from trueup_mlflow.monitor.page.state import state_of
+from trueup_mlflow.monitor.report_page import draw_series, render_report
 from trueup_mlflow.monitor.session import Session
+from trueup_mlflow.monitor.state import kept_threshold, state_of, threshold_of
 from trueup_mlflow.monitor.store import MonitorStore
 from trueup_mlflow.write.monitor_items import FAIL_ABOVE_TAG, BatchRecord
 
@@ -217,7 +215,7 @@ def records(model_uri: str) -> list[BatchRecord]:
     return MonitorStore(resolve(model_uri, client), client).records()
 
 
-def report(model_uri: str, path: str | Path, *, thresholds: Sequence[float] = ()) -> Path:
+def report(model_uri: str, path: str | Path, *, thresholds: Sequence[float | str] = ()) -> Path:
     """Write one self-contained HTML page about a version; log it and its figure to the monitor run.
 
     Parameters
@@ -226,9 +224,9 @@ def report(model_uri: str, path: str | Path, *, thresholds: Sequence[float] = ()
         As in :func:`estimate`.
     path : str or path
         File to write.
-    thresholds : sequence of float, default ()
-        Errors that are drawn as lines, beside the one that ``init`` was given; the lowest of them
-        counts for the verdict.
+    thresholds : sequence of float or str, default ()
+        Errors, or multiples of the reference's such as "1.5x", that are drawn as lines beside the
+        one that ``init`` was given; the lowest of them counts for the verdict.
 
     Returns
     -------
@@ -238,7 +236,7 @@ def report(model_uri: str, path: str | Path, *, thresholds: Sequence[float] = ()
     Raises
     ------
     InvalidInputError
-        If the version has no check, or no batch yet.
+        If the version has no check, no batch yet, or a threshold is not above 0.
 
     Examples
     --------
@@ -258,8 +256,10 @@ def report(model_uri: str, path: str | Path, *, thresholds: Sequence[float] = ()
             repr(version.uri),
             f"Make one with: trueup monitor run {version.uri} --batch FILE.",
         )
+    reference = batches[-1].raw.get("reference")
+    asked = [threshold_of(one, reference, "thresholds") for one in thresholds]
     kept = kept_threshold(version.tags)
-    shown = sorted({*thresholds, *([] if kept is None else [kept])})
+    shown = sorted({one for one in (*asked, kept) if one is not None})
     figure = draw_series(batches, shown)
     aliases = client.get_model_version(version.name, version.version).aliases
     state = state_of(batches, min(shown, default=None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -11,13 +12,13 @@ import pandas as pd
 from mlflow.tracking import MlflowClient
 
 from trueup.monitoring import MSEEstimate
+from trueup.monitoring.learning.learning import Earlier, Learned, Outlook, Raw, learn
 from trueup.monitoring.trust.trust import with_trust
 from trueup_mlflow.monitor.batch.row_ids import checked_ids
 from trueup_mlflow.monitor.batch.tables import digest_of, read_table
 from trueup_mlflow.monitor.check.check_registry import Check, check_uri, load_check
 from trueup_mlflow.monitor.check.predictions import LoadedModel
 from trueup_mlflow.monitor.check.registered_model import RegisteredVersion, resolve
-from trueup_mlflow.monitor.learned import learned_for, raw_of
 from trueup_mlflow.monitor.store import MonitorStore
 from trueup_mlflow.write.monitor_items import BatchRecord, estimate_metrics, timestamp_of
 
@@ -80,8 +81,8 @@ class Session:
         if known is not None and known.logged:
             return known
         estimate = self.check.consensus.estimate(features, prediction)
-        raw = raw_of(estimate, schema.reference_error)
-        learned = learned_for(raw, records, timestamp, schema.scale_prior)
+        raw = _raw_of(estimate, schema.reference_error)
+        learned = _learned_for(raw, records, timestamp, schema.scale_prior)
         found = with_trust(estimate, learned, schema.alarms(features, prediction))
         record = known or BatchRecord(
             digest=digest,
@@ -119,3 +120,28 @@ def _say_known(known: BatchRecord) -> None:
         "this batch was logged before, at %s: it keeps that time and is not logged again",
         moment.isoformat(timespec="seconds"),
     )
+
+
+def _raw_of(estimate: MSEEstimate, reference_error: float | None) -> Raw:
+    """Return the estimate as it is before learning; without a reference error it never moved."""
+    reference = estimate.mse if reference_error is None else reference_error
+    return Raw(estimate.mse, estimate.low, estimate.high, reference)
+
+
+def _learned_for(
+    raw: Raw, records: Sequence[BatchRecord], timestamp: int, scale_prior: Sequence[float]
+) -> Learned:
+    """Return the estimate of a batch of a time, given the records as they are now.
+
+    A batch learns from batches of earlier times only, also where it is estimated after later ones.
+    """
+    before = [record for record in records if record.timestamp < timestamp and record.logged]
+    return learn(raw, [_earlier(record) for record in before], scale_prior)
+
+
+def _earlier(record: BatchRecord) -> Earlier:
+    if not record.raw:  # kept by a version that did not learn
+        values = {name: float(record.estimate[name]) for name in ("mse", "low", "high")}
+        return Earlier(Raw(**values, reference=values["mse"]), record.realized)
+    outlook = Outlook(**record.outlook) if record.outlook else None
+    return Earlier(Raw(**record.raw), record.realized, outlook)

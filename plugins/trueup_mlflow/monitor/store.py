@@ -27,7 +27,7 @@ from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE
 
 from trueup import __version__
 from trueup_mlflow.monitor.check.registered_model import RegisteredVersion
-from trueup_mlflow.monitor.page.state import state_of
+from trueup_mlflow.monitor.state import kept_threshold, state_of
 from trueup_mlflow.write.items import ROLE_TAG, VERSION_TAG
 from trueup_mlflow.write.monitor_items import (
     BATCH_TAG,
@@ -180,7 +180,7 @@ class MonitorStore:
     def describe(self) -> None:
         """Let name and description of the run say how the monitored version stands."""
         run = self.run()
-        state = state_of(records_of(run))
+        state = state_of(records_of(run), kept_threshold(self._version.tags))
         name = f"monitor version {self._version.version}: {state.verdict}"
         if run.info.run_name != name:
             self._client.update_run(self.run_id, name=name)

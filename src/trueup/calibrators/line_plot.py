@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
-from scipy.optimize import lsq_linear
+from scipy.optimize import nnls
 from scipy.special import expit, logit
 
 from trueup.calibrators.probabilities import FloatArray
@@ -136,12 +136,11 @@ def fit_line_plot(
     Notes
     -----
     The problem is convex with a tridiagonal Hessian, so Newton's method needs few passes over the
-    rows; each step is a small bounded least-squares problem in the increments of the heights,
+    rows; each step is a small non-negative least-squares problem in the increments of the heights,
     solved by SciPy, and is halved until the objective falls.
     """
     width = np.diff(knots)
     free = np.concatenate([[knots[0]], width])  # first height and increments: the identity
-    lower = np.concatenate([[-np.inf], np.zeros(len(width))])
 
     def objective(theta: FloatArray) -> float:
         eta = rows.value(np.cumsum(theta))
@@ -152,7 +151,7 @@ def fit_line_plot(
 
     value = objective(free)
     for _ in range(_MAX_STEPS):
-        target = _newton_target(rows, y, weight, width, ridge, free, lower)
+        target = _newton_target(rows, y, weight, width, ridge, free)
         moved, improved = target, objective(target)
         while improved > value and np.abs(moved - free).max() > _TOLERANCE:
             moved = 0.5 * (moved + free)
@@ -172,7 +171,6 @@ def _newton_target(
     width: FloatArray,
     ridge: float,
     free: FloatArray,
-    lower: FloatArray,
 ) -> FloatArray:
     """Minimise the quadratic model of the objective over non-negative increments."""
     p = expit(rows.value(np.cumsum(free)))
@@ -186,4 +184,7 @@ def _newton_target(
     hessian[np.diag_indices_from(hessian)] += 1e-12 * np.trace(hessian)
     root = cholesky(hessian)
     goal = root @ free - solve_triangular(root, gradient, trans="T")
-    return np.asarray(lsq_linear(root, goal, (lower, np.inf), method="bvls", tol=1e-13).x)
+    # The first height is free: whatever the increments, it brings the first residual to zero.
+    increments, _ = nnls(root[1:, 1:], goal[1:])
+    first = (goal[0] - root[0, 1:] @ increments) / root[0, 0]
+    return np.concatenate([[first], increments])

@@ -174,13 +174,13 @@ def seeds_from_differences(
         effect = distance / scale
     else:
         effect = _LARGEST_EFFECT if distance > 0.0 else -_LARGEST_EFFECT
-    weakest, strongest = _effect_interval(effect, n_pairs)
+    weakest, strongest = effect_interval(effect, n_pairs)
     alpha = 1.0 - confidence_level
     n, low, high = (seeds_to_verdict(e, power, alpha) for e in (effect, strongest, weakest))
     return SeedsNeeded(n, low, high, n_pairs, power)
 
 
-def _effect_interval(effect: float, n: int) -> tuple[float, float]:
+def effect_interval(effect: float, n: int) -> tuple[float, float]:
     """Return the interval of the standardised effect, cut at zero from below."""
     statistic = min(effect, _LARGEST_EFFECT) * math.sqrt(n)
     tail = (1.0 - PILOT_LEVEL) / 2.0

@@ -16,8 +16,8 @@ from trueup.monitoring.features import FeatureEncoder
 from trueup.monitoring.inputs import FloatArray, finite_vector, is_binary
 from trueup.monitoring.learning.reference_periods import PeriodShift, period_shifts
 from trueup.monitoring.networks.out_of_fold import is_refittable, out_of_fold_predictions
-from trueup.monitoring.panel.panel import ConsensusPanel, TrainingPanel, panel_from_arrays
-from trueup.monitoring.panel.panel_fit import (
+from trueup.monitoring.panel.fitted import ConsensusPanel, TrainingPanel, panel_from_arrays
+from trueup.monitoring.panel.fitting import (
     Labelled,
     fit_binary_panel,
     fit_panel,

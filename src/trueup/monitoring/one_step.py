@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 
 from trueup.arguments import check_one_of
 from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError, NotFittedError
+from trueup.extras import needed_by
 from trueup.monitoring.batch import Batch
 from trueup.monitoring.features import FeatureEncoder
 from trueup.monitoring.inputs import FAR, FloatArray, finite_vector, spread_of
-from trueup.monitoring.networks.check_network import CheckNetwork, Head, fit_check_network
-from trueup.monitoring.networks.networks import StackedMLP, TrainingPlan, as_tensor, seeded
-from trueup.monitoring.networks.objectives import OBJECTIVES, Objective
+from trueup.monitoring.networks.fitted import CheckNetwork, FittedMLP, Head, Objective
 from trueup.monitoring.result import MSEEstimate
 from trueup.monitoring.storage import (
     finite,
@@ -100,9 +99,9 @@ class OneStepCheckModel:
         validation_fraction: float = 0.0,
         device: str = "cpu",
     ) -> None:
-        if objective not in OBJECTIVES:
+        if objective not in get_args(Objective):
             raise InvalidInputError(
-                f"objective must be one of {sorted(OBJECTIVES)}",
+                f"objective must be one of {sorted(get_args(Objective))}",
                 repr(objective),
                 "Check the spelling.",
             )
@@ -169,6 +168,9 @@ class OneStepCheckModel:
 
     def fit_encoded(self, x: FloatArray, y_pred: FloatArray, y_true: FloatArray) -> Self:
         """Train h on rows that are encoded already, without a support check of its own."""
+        with needed_by("OneStepCheckModel.fit"):
+            from trueup.monitoring.networks.check_network import fit_check_network
+            from trueup.monitoring.networks.training import TrainingPlan, as_tensor, seeded
         self._center, self._spread = float(y_true.mean()), spread_of(y_true)
         columns = (
             as_tensor(x[None], self.device),
@@ -181,7 +183,13 @@ class OneStepCheckModel:
             objective=self.objective,
             head=self.head,
             hidden=self.hidden,
-            plan=self._plan(len(x)),
+            plan=TrainingPlan(
+                learning_rate=self.learning_rate,
+                weight_decay=self.weight_decay,
+                epochs=self.epochs,
+                batch_size=min(len(x), self.batch_size or DEFAULT_BATCH),
+                validation_fraction=self.validation_fraction,
+            ),
         )
         return self
 
@@ -295,19 +303,10 @@ class OneStepCheckModel:
     def from_arrays(cls, arrays: Arrays) -> Self:
         """Return the network that ``to_arrays`` described; it takes encoded rows."""
         model = cls(**untext(arrays["settings"]))
-        network = StackedMLP.from_arrays(unnest("network", arrays))
+        network = FittedMLP.from_arrays(unnest("network", arrays))
         model._network = CheckNetwork(network, model.head)
         model._center, model._spread = (float(v) for v in finite(arrays["scale"], 1))
         return model
 
     def _scaled(self, values: FloatArray) -> FloatArray:
         return (values - self._center) / self._spread
-
-    def _plan(self, n: int) -> TrainingPlan:
-        return TrainingPlan(
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            epochs=self.epochs,
-            batch_size=min(n, DEFAULT_BATCH) if self.batch_size is None else self.batch_size,
-            validation_fraction=self.validation_fraction,
-        )

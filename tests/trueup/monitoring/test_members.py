@@ -3,8 +3,8 @@ import pytest
 from sklearn.neighbors import NearestNeighbors
 
 from trueup.monitoring.panel.disagreement import calibrated_disagreement, fit_disagreement
+from trueup.monitoring.panel.importance import neighbour_weights
 from trueup.monitoring.panel.members import Reference, bayesian_bootstrap, rescaled, weighted
-from trueup.monitoring.panel.neighbours import neighbour_weights
 
 
 def test_neighbours_equal_scikit_learn():

@@ -3,8 +3,9 @@ import pytest
 import torch
 
 from trueup.monitoring.baselines.two_step import fit_mean
-from trueup.monitoring.networks.networks import StackedMLP, TrainingPlan, as_tensor, seeded, train
+from trueup.monitoring.networks.fitted import FittedMLP
 from trueup.monitoring.networks.objectives import squared_error
+from trueup.monitoring.networks.training import StackedMLP, TrainingPlan, as_tensor, seeded, train
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ def test_early_stopping_keeps_the_best_parameters_and_stops():
 
 def test_arrays_round_trip(data):
     network = fit_mean(*data, 8, TrainingPlan(epochs=2), seeded(0))
-    restored = StackedMLP.from_arrays(network.to_arrays())
+    restored = FittedMLP.from_arrays(network.fitted().to_arrays())
     x = np.random.default_rng(1).normal(size=(3, 10, 2))
     np.testing.assert_array_equal(restored.predict(x), network.predict(x))
 

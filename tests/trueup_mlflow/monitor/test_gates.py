@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from trueup.errors import InvalidInputError
-from trueup_mlflow.monitor.gates import duration, judged, threshold_of
-from trueup_mlflow.monitor.page.state import state_of
+from trueup_mlflow.monitor.gates import duration, judged
+from trueup_mlflow.monitor.state import state_of, threshold_of
 from trueup_mlflow.write.monitor_items import BatchRecord
 
 DAY = 86_400_000
@@ -57,8 +57,9 @@ def test_durations():
     assert duration("36h") == timedelta(hours=36)
     assert duration("1w") == timedelta(days=7)
     assert duration("1.5d") == timedelta(hours=36)
-    with pytest.raises(InvalidInputError, match="stale_after must be a duration"):
-        duration("two days")
+    for value in ("two days", "-1d", "nan", "99999999w", "9" * 400 + "d", timedelta(days=-1)):
+        with pytest.raises(InvalidInputError, match="stale_after must be a duration"):
+            duration(value)
 
 
 def test_verdicts():

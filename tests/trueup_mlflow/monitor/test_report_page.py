@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from trueup.errors import InvalidInputError
-from trueup_mlflow.monitor.page.report_page import draw_series, render_report
+from trueup_mlflow.monitor.report_page import draw_series, render_report
 from trueup_mlflow.write.monitor_items import BatchRecord
 
 MARKUP = "<script>alert('x')</script>&amp;\"'{{ 7*7 }}"
@@ -74,3 +76,70 @@ def test_what_is_no_record_is_named(change):
     values = record().to_json() | change
     with pytest.raises(InvalidInputError, match="must be a record of trueup"):
         BatchRecord.from_json(values)
+
+
+def series(values, **changes):
+    """One batch a day from 2023-11-15 00:00 on, with an interval of a factor of 2 both ways."""
+    return [
+        record(
+            timestamp=1_700_006_400_000 + 86_400_000 * k,
+            n=1_000,
+            estimate={"mse": mse, "low": mse / 2, "high": mse * 2, "trusted": True, "reasons": []},
+            **changes,
+        )
+        for k, mse in enumerate(values)
+    ]
+
+
+def legend(figure):
+    """The words of the figure: matplotlib writes each text as a comment beside its shapes."""
+    return set(re.findall(r"<!-- (.*?) -->", figure))
+
+
+def test_the_axis_is_logarithmic_where_the_range_asks_for_it():
+    assert not any("^{" in word for word in legend(draw_series(series([1.0, 2.0]))))
+    assert any("10^{" in word for word in legend(draw_series(series([1.0, 1e4]))))
+    near = draw_series(series([1.0, 2.0]), thresholds=[1e3])  # a far line would flatten the series
+    assert any("10^{" in word for word in legend(near))
+    assert "threshold 1,000" in legend(near)
+
+
+def test_batches_of_few_rows_are_told_apart_in_figure_and_table():
+    batches = series([1.0] * 5)
+    assert "few" not in render_report("models:/m/1", batches, draw_series(batches))
+    batches[2] = replace(batches[2], n=100)
+    assert "estimated, fewer than 250 rows" in legend(draw_series(batches))
+    assert Words(render_report("models:/m/1", batches, "")).text.count("100 (few)") == 1
+    small = [replace(one, n=9) for one in batches]  # all of them, so that none is unusual
+    assert "estimated, fewer than 30 rows" in legend(draw_series(small))
+
+
+def test_what_was_realized_outside_of_its_interval_is_marked_in_figure_and_table():
+    batches = series([1.0] * 3, realized=1.5)
+    assert legend(draw_series(batches)) & {"realized", "realized, outside of its interval"} == {
+        "realized"
+    }
+    batches[1] = replace(batches[1], realized=2.5, corrections=(1.0,))
+    assert "realized, outside of its interval" in legend(draw_series(batches))
+    page = render_report("models:/m/1", batches, "")
+    assert page.count('class="bad"') == 1
+    assert "2.5 (above)" in Words(page).text
+    assert "(corrected)" in Words(page).text
+    assert "realized" not in legend(draw_series(series([1.0])))
+
+
+def test_times_are_days_unless_batches_have_hours():
+    batches = series([1.0, 1e4])
+    page = Words(render_report("models:/m/1", batches, "")).text
+    assert "2023-11-15" in page
+    assert "00:00" not in page.split("interval")[1]
+    assert "10,000" in page
+    hours = replace(batches[1], timestamp=batches[1].timestamp + 3_600_000)
+    assert "2023-11-16 01:00" in Words(render_report("models:/m/1", [hours], "")).text
+
+
+def test_one_batch_and_batches_without_an_estimate_are_drawn():
+    assert "<svg" in draw_series(series([1.0]))
+    nothing = record(estimate={"mse": None, "low": None, "high": None})
+    assert "<svg" in draw_series([nothing])
+    assert "none to none" in Words(render_report("models:/m/1", [nothing], "")).text

@@ -93,3 +93,39 @@ def test_the_worst_batch_gives_the_exit_code(store, tmp_path):
     both = watch(tmp_path, "--modified-time", "--time-column", "day")
     assert both.exit_code == 2
     assert "exclude each other" in both.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--seconds", "nan"), "--seconds must be above 0"),
+        (("--seconds", "-1"), "--seconds must be above 0"),
+        (("--seconds", "1e9"), "--seconds must be above 0"),
+        (("--once", "--name-pattern", "("), "--name-pattern must be a regular expression"),
+        (("--once", "--name-pattern", "rows_.*"), "with a group around the time"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_a_file_moves(store, tmp_path, options, message):
+    (tmp_path / "rows.csv").write_text("a,b,id\n")
+    settled(tmp_path / "rows.csv")
+    ran = CliRunner().invoke(command, ["watch", URI, str(tmp_path), *options])
+    assert ran.exit_code == 2, ran.output
+    assert message in ran.output
+    assert os.listdir(tmp_path) == ["rows.csv"]
+
+
+def test_a_gate_is_not_open_because_nothing_was_looked_at(store):
+    for uri in ("models:/churn/1", "models:/nothing"):
+        ran = CliRunner().invoke(command, ["status", uri])
+        assert ran.exit_code == 2, ran.output
+        assert "must be of versions with a batch" in ran.output
+
+
+@pytest.mark.parametrize("threshold", ["nan", "-1", "0", "inf", "x"])
+def test_thresholds_of_a_report_are_errors_above_0(store, tmp_path, threshold):
+    monitor.estimate(URI, draw(60, start=4_000).drop(columns="y"), at="2026-03-01")
+    options = ["report", URI, "--output", str(tmp_path / "r.html"), "--threshold", threshold]
+    ran = CliRunner().invoke(command, options)
+    assert ran.exit_code == 2, ran.output
+    assert "--threshold must be a number above 0" in ran.output
+    assert not (tmp_path / "r.html").exists()

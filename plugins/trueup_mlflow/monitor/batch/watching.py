@@ -30,9 +30,11 @@ from trueup_mlflow.write.failures import reason_of
 
 SUFFIXES = (".parquet", ".csv", ".csv.gz")
 SETTLED_SECONDS = 1.0
-_LONGEST_NAME = 255  # bytes, on the file systems in use
-_REASON = ".reason.txt"
 """A file that changed less than this ago may still be written."""
+
+_LONGEST_NAME = 255  # bytes, on the file systems in use
+_LONGEST_PAUSE = 86_400.0
+_REASON = ".reason.txt"
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,12 @@ class BatchTimes:
             raise InvalidInputError(
                 "time_format must come with time_column or name_pattern", "neither", "Give one."
             )
+        if self.pattern is not None and not _has_group(self.pattern):
+            raise InvalidInputError(
+                "name_pattern must be a regular expression with a group around the time",
+                repr(self.pattern),
+                r"Write it as rows_(.*)\.csv.",
+            )
 
     def of(self, path: Path, rows: pd.DataFrame) -> datetime | None:
         """Return the time of a file's batch; None for now.
@@ -85,7 +93,7 @@ class BatchTimes:
 
     def _of_name(self, name: str) -> datetime:
         found = re.search(self.pattern or "", name)
-        if found is None or not found.groups():
+        if found is None or not found[1]:
             raise InvalidInputError(
                 "name_pattern must match the file's name with a group around the time",
                 repr(name),
@@ -120,7 +128,7 @@ def watch(
     folder : str or path
         Parquet and CSV files. A file that grows is waited for until it has been left alone.
     seconds : float, default 10
-        Pause between two looks.
+        Pause between two looks, at most a day.
     once : bool, default False
         Stop when the folder holds no more files.
     times : BatchTimes, optional
@@ -134,7 +142,7 @@ def watch(
     Raises
     ------
     InvalidInputError
-        If the version has no check, or there is no such version; the files stay.
+        If the version has no check, there is no such version, or the pause is none; the files stay.
 
     Notes
     -----
@@ -150,14 +158,18 @@ def watch(
     >>> list(monitor.watch("models:/demand/1", "inbox", once=True))  # nothing came
     []
     """
-    root, session = Path(folder), None
+    if not 0.0 < seconds <= _LONGEST_PAUSE:
+        raise InvalidInputError(
+            "seconds must be above 0 and at most a day, 86400", str(seconds), "Give the pause."
+        )
+    root, session, times = Path(folder), None, times or BatchTimes()
     while True:
         session = _current(session, model_uri)
         ready, growing = _complete(root)
         stayed = False
         for path in ready:
             session = _current(session, model_uri)  # a file is not to blame if the alias moved
-            outcome = _handle(session, path, times or BatchTimes())
+            outcome = _handle(session, path, times)
             stayed = stayed or isinstance(outcome, StoreUnavailableError)
             yield path, outcome
         if once and (stayed or not growing):
@@ -234,6 +246,13 @@ def _as_ours(failure: Exception) -> TrueupError:
     return InvalidInputError(
         "file must be a table", f"{kind}: {reason_of(failure)[:300]}", "Check how it was written."
     )
+
+
+def _has_group(pattern: str) -> bool:
+    try:
+        return re.compile(pattern).groups > 0
+    except re.error:
+        return False
 
 
 def _cut(name: str, ending: str) -> str:

@@ -19,7 +19,7 @@ from torch.nn.functional import softplus
 
 from trueup.monitoring.baselines.two_step import fit_mean
 from trueup.monitoring.inputs import FloatArray
-from trueup.monitoring.networks.networks import StackedMLP, TrainingPlan, as_tensor
+from trueup.monitoring.networks.training import StackedMLP, TrainingPlan, as_tensor
 
 Variant = Literal["rvn", "rvn_ne", "m2rvn"]
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from trueup.monitoring.inputs import FloatArray
-from trueup.monitoring.networks.networks import StackedMLP, TrainingPlan, train
 from trueup.monitoring.networks.objectives import gaussian_nll, squared_error
+from trueup.monitoring.networks.training import StackedMLP, TrainingPlan, train
 
 ENSEMBLE_SIZE = 10
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from trueup.monitoring.inputs import FloatArray
 from trueup.monitoring.learning.learning import SCALE_PRIOR, SCALES
-from trueup.monitoring.panel.neighbours import neighbour_weights
+from trueup.monitoring.panel.importance import neighbour_weights
 
 PERIODS = 8
 PERIOD_ROWS = 30

@@ -7,12 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-Objective = Literal["k", "k_star", "l"]
+from trueup.monitoring.networks.fitted import Objective
 
 REGULARIZER_WEIGHT = 100.0
 REGULARIZER_MARGIN = 1e-3

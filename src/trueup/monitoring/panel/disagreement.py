@@ -9,15 +9,18 @@ what is left (doubly robust).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from trueup.arrays import Arrays
 from trueup.monitoring.inputs import FloatArray, spread_of
-from trueup.monitoring.networks.networks import StackedMLP, TrainingPlan, as_tensor, seeded, train
+from trueup.monitoring.networks.fitted import FittedMLP
 from trueup.monitoring.storage import finite, nest, unnest
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FOLDS = 5
 _HIDDEN = 64
@@ -28,10 +31,10 @@ _RIDGE = 0.1
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-def training_plan(n: int) -> TrainingPlan:
-    """Return the paper's recipe with fewer passes over large references: 2,000 steps."""
+def training_epochs(n: int) -> int:
+    """Return the passes over a reference: the paper's 200, fewer for large ones: 2,000 steps."""
     per_epoch = -(-n // min(n, _BATCH))
-    return TrainingPlan(epochs=min(200, max(10, _STEPS // per_epoch)), batch_size=min(n, _BATCH))
+    return min(200, max(10, _STEPS // per_epoch))
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class DisagreementModel:
 
     Attributes
     ----------
-    network : StackedMLP
+    network : FittedMLP
         The five fold networks, on the standardised scale of the target.
     center, spread : float
         That scale.
@@ -48,7 +51,7 @@ class DisagreementModel:
         Largest disagreement that counts, in squared units of the target.
     """
 
-    network: StackedMLP
+    network: FittedMLP
     center: float
     spread: float
     cap: float
@@ -68,7 +71,7 @@ class DisagreementModel:
     def from_arrays(cls, arrays: Arrays) -> DisagreementModel:
         """Return the model that ``to_arrays`` described."""
         center, spread, cap = (float(value) for value in finite(arrays["scale"], 1))
-        network = StackedMLP.from_arrays(unnest("network", arrays))
+        network = FittedMLP.from_arrays(unnest("network", arrays))
         return cls(network, center, spread, cap)
 
 
@@ -88,22 +91,27 @@ def fit_disagreement(
 
 def _fit_fold_networks(
     x: FloatArray, y: FloatArray, fold: NDArray[np.intp], random_state: int
-) -> StackedMLP:
+) -> FittedMLP:
+    from trueup.monitoring.networks.training import (
+        StackedMLP,
+        TrainingPlan,
+        as_tensor,
+        seeded,
+        train,
+    )
+
     generator = seeded(random_state)
     network = StackedMLP((x.shape[1], _HIDDEN, 1), FOLDS, generator)
     seen = (fold[None] != np.arange(FOLDS)[:, None]).astype(np.float64)
-    columns = (
-        as_tensor(x).expand(FOLDS, *x.shape),
-        as_tensor(y).expand(FOLDS, len(y)),
-        as_tensor(seen),
-    )
+    columns = as_tensor(x[None]), as_tensor(y[None]), as_tensor(seen)
+    plan = TrainingPlan(epochs=training_epochs(len(x)), batch_size=min(len(x), _BATCH))
 
     def loss(rows: Tensor, label: Tensor, weight: Tensor) -> Tensor:
         squared = (network(rows) - label).square()
         return (weight * squared).sum(-1) / weight.sum(-1).clamp(min=1.0)
 
-    train([network], loss, columns, training_plan(len(x)), generator)
-    return network
+    train([network], loss, columns, plan, generator)
+    return network.fitted()
 
 
 def calibrated_disagreement(

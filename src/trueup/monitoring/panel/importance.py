@@ -1,10 +1,11 @@
-"""Importance weights by RuLSIF: the relative density ratio of operational to reference rows."""
+"""Weights of reference rows for a batch: by RuLSIF's density ratio, and by nearest neighbours."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from trueup.monitoring.inputs import FloatArray
@@ -15,6 +16,7 @@ _CENTERS = 100
 _WIDTHS = (0.3, 0.6, 1.0, 2.0)
 _RIDGES = (1e-2, 1e-1, 1.0)
 _FOLDS = 3
+_MIN_NEIGHBOURS = 5
 
 
 def pooled_scale(reference: FloatArray, operational: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -106,3 +108,25 @@ def _held_out_risk(kernels: _Kernels, folds: tuple[np.ndarray, np.ndarray], ridg
         theta = _Kernels(kernels.reference[~out_ref], kernels.operational[~out_op]).solve(ridge)
         risk += _Kernels(kernels.reference[out_ref], kernels.operational[out_op]).risk(theta)
     return risk
+
+
+def neighbour_weights(reference: FloatArray, operational: FloatArray) -> FloatArray:
+    """Return how often each reference row is among the nearest ones of an operational row.
+
+    Parameters
+    ----------
+    reference, operational : arrays of shape (n, d) and (m, d)
+        Rows standardised by the reference; they are clipped at 5 standard deviations.
+
+    Returns
+    -------
+    array of shape (n,)
+        Weights >= 0 with sum 1: ``weights @ errors`` is the mean over operational rows of the mean
+        error of their ``max(5, sqrt(n))`` nearest reference rows.
+    """
+    n = len(reference)
+    neighbours = min(n, max(_MIN_NEIGHBOURS, round(n**0.5)))
+    tree = cKDTree(np.clip(reference, -CLIP, CLIP))
+    _, index = tree.query(np.clip(operational, -CLIP, CLIP), k=neighbours)
+    counts = np.bincount(np.ravel(index), minlength=n)
+    return np.asarray(counts / counts.sum())

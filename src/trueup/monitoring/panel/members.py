@@ -13,8 +13,7 @@ import numpy as np
 from trueup.monitoring.batch import Batch
 from trueup.monitoring.inputs import FloatArray
 from trueup.monitoring.panel.disagreement import calibrated_disagreement
-from trueup.monitoring.panel.importance import rulsif_weights
-from trueup.monitoring.panel.neighbours import neighbour_weights
+from trueup.monitoring.panel.importance import neighbour_weights, rulsif_weights
 
 REPLICATES = 200
 _NEIGHBOUR_ROWS = 5_000

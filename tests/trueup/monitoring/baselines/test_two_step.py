@@ -3,7 +3,7 @@ import pytest
 
 from trueup.monitoring.baselines.reliable_variance import fit_reliable_variance
 from trueup.monitoring.baselines.two_step import fit_ensemble, fit_m2v, fit_mvn
-from trueup.monitoring.networks.networks import TrainingPlan, as_tensor, seeded
+from trueup.monitoring.networks.training import TrainingPlan, as_tensor, seeded
 
 PLAN = TrainingPlan(epochs=200)
 

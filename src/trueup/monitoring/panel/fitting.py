@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from trueup.monitoring.inputs import FloatArray
 from trueup.monitoring.one_step import OneStepCheckModel
 from trueup.monitoring.panel.direct_loss import DirectLossEstimator
-from trueup.monitoring.panel.disagreement import fit_disagreement, training_plan
+from trueup.monitoring.panel.disagreement import fit_disagreement, training_epochs
+from trueup.monitoring.panel.fitted import ConsensusPanel, TrainingPanel
 from trueup.monitoring.panel.members import Reference
-from trueup.monitoring.panel.panel import ConsensusPanel, TrainingPanel
 from trueup.monitoring.trust.support import sample_positions
 
 _MAX_ROWS = 20_000
@@ -106,5 +106,5 @@ def _check(
     x: FloatArray,
     random_state: int,
 ) -> OneStepCheckModel:
-    epochs = training_plan(len(x)).epochs
+    epochs = training_epochs(len(x))
     return OneStepCheckModel(objective, head, epochs=epochs, random_state=random_state)

@@ -1,8 +1,7 @@
 """Small multilayer perceptrons, many of the same shape trained at once by batched products.
 
 One check model is a stack of one; five folds, ten members of an ensemble or a hundred trials of a
-simulation are a stack too, in one pass. Networks are float32; what is averaged from them is
-averaged in float64.
+simulation are a stack too, in one pass.
 """
 
 from __future__ import annotations
@@ -15,12 +14,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.optim.adam import adam
 
-from trueup.arrays import Arrays
 from trueup.monitoring.inputs import FloatArray
-from trueup.monitoring.storage import finite
-
-_CHUNK = 8_192
+from trueup.monitoring.networks.fitted import FittedMLP
 
 
 @dataclass(frozen=True)
@@ -74,57 +71,21 @@ class StackedMLP:
             parameter.requires_grad_()
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the outputs, (models, n), of inputs of shape (models, n, d)."""
-        hidden = x
-        for index in range(0, len(self.parameters), 2):
-            weight, bias = self.parameters[index : index + 2]
-            hidden = torch.baddbmm(bias, hidden, weight)
-            if index + 2 < len(self.parameters):
-                hidden = hidden.relu()
-        return hidden[..., 0]
+        """Return the outputs, (models, n), of inputs (models, n, d), or (1, n, d) for all."""
+        *layers, weight, bias = self.parameters
+        hidden = x.expand(len(weight), *x.shape[1:])
+        for index in range(0, len(layers), 2):
+            hidden = torch.baddbmm(layers[index + 1], hidden, layers[index]).relu_()
+        # the product with one column and its gradient take three times as long
+        return (hidden * weight.transpose(1, 2)).sum(-1) + bias[..., 0]
 
-    @torch.no_grad()
+    def fitted(self) -> FittedMLP:
+        """Return the networks as they are now, without torch."""
+        return FittedMLP(tuple(one.detach().cpu().numpy().copy() for one in self.parameters))
+
     def predict(self, x: FloatArray | NDArray[np.float32]) -> FloatArray:
-        """Return outputs of shape (models, n).
-
-        The inputs are (n, d), the same for all models, or (models, n, d).
-        """
-        n_models, device = self.parameters[0].shape[0], self.parameters[0].device
-        outputs = []
-        for start in range(0, x.shape[-2], _CHUNK):
-            part = torch.as_tensor(x[..., start : start + _CHUNK, :], dtype=torch.float32)
-            outputs.append(self(part.to(device).expand(n_models, *part.shape[-2:])).cpu().numpy())
-        return np.concatenate(outputs, axis=1).astype(np.float64)
-
-    def to_arrays(self) -> Arrays:
-        """Return the weights."""
-        return {
-            f"layer{index}": parameter.detach().cpu().numpy()
-            for index, parameter in enumerate(self.parameters)
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays) -> StackedMLP:
-        """Return the networks whose weights ``to_arrays`` gave, on the CPU."""
-        layers = [finite(arrays[f"layer{i}"], 3, "float32") for i in range(len(arrays))]
-        _require_chain([layer.shape for layer in layers])
-        network = cls((), 0, torch.Generator())
-        network.parameters = [torch.as_tensor(layer) for layer in layers]
-        return network
-
-    @property
-    def width(self) -> int:
-        """Number of inputs."""
-        return int(self.parameters[0].shape[1])
-
-
-def _require_chain(shapes: Sequence[tuple[int, ...]]) -> None:
-    """Refuse stored weights and biases whose shapes don't follow from each other."""
-    weights, biases = shapes[::2], shapes[1::2]
-    expected = [(n_models, 1, fan_out) for n_models, _, fan_out in weights]
-    fits = all(before[::2] == (after[0], after[1]) for before, after in pairwise(weights))
-    if not (weights and fits and list(biases) == expected and weights[-1][2] == 1):
-        raise ValueError("layers of a network expected, which follow from each other")
+        """Return what the networks give now, as :meth:`FittedMLP.predict`."""
+        return self.fitted().predict(x)
 
 
 def seeded(random_state: int, device: str = "cpu") -> torch.Generator:
@@ -153,16 +114,15 @@ def train(
     loss : callable
         Maps a batch of the columns to a loss per model, shape (models,).
     columns : sequence of tensors of shape (models, n, ...)
-        The rows, aligned over the columns.
+        The rows, aligned over the columns. Where the first is of shape (1, n, ...), all models
+        see the same minibatches.
     plan : TrainingPlan
         The optimiser's settings.
     generator : torch.Generator
         Order of the rows.
     """
     parameters = [parameter for network in networks for parameter in network.parameters]
-    optimizer = torch.optim.Adam(
-        parameters, lr=plan.learning_rate, weight_decay=plan.weight_decay, fused=True
-    )
+    optimizer = _Adam(parameters, plan)
     held_out, columns = _hold_out(columns, plan.validation_fraction, generator)
     best, stale = float("inf"), 0
     kept = [parameter.detach().clone() for parameter in parameters]
@@ -185,6 +145,39 @@ def train(
                 parameter.copy_(value_kept)
 
 
+class _Adam:
+    """Adam without ``torch.optim.Optimizer``, which loads torch's compiler: 1.5 s at first use."""
+
+    def __init__(self, parameters: Sequence[Tensor], plan: TrainingPlan) -> None:
+        self._parameters = list(parameters)
+        self._plan = plan
+        self._means, self._squares = (
+            [torch.zeros_like(one, requires_grad=False) for one in parameters] for _ in range(2)
+        )
+        self._steps = [torch.zeros((), device=one.device) for one in parameters]
+
+    def step(self, loss: Tensor) -> None:
+        """Move the parameters against the gradient of a loss."""
+        gradients = torch.autograd.grad(loss, self._parameters)
+        with torch.no_grad():
+            adam(
+                self._parameters,
+                list(gradients),
+                self._means,
+                self._squares,
+                [],
+                self._steps,
+                fused=True,
+                amsgrad=False,
+                beta1=0.9,
+                beta2=0.999,
+                lr=self._plan.learning_rate,
+                weight_decay=self._plan.weight_decay,
+                eps=1e-8,
+                maximize=False,
+            )
+
+
 def _hold_out(
     columns: Sequence[Tensor], fraction: float, generator: torch.Generator
 ) -> tuple[list[Tensor], list[Tensor]]:
@@ -200,26 +193,24 @@ def _hold_out(
 
 
 def _epoch(
-    optimizer: torch.optim.Adam,
+    optimizer: _Adam,
     loss: Callable[..., Tensor],
     columns: Sequence[Tensor],
     batch_size: int | None,
     generator: torch.Generator,
 ) -> None:
-    n_models, n = columns[0].shape[:2]
+    n_orders, n = columns[0].shape[:2]
     size = n if batch_size is None else min(batch_size, n)
     if size < n:
-        order = torch.rand(n_models, n, generator=generator, device=generator.device).argsort(1)
+        order = torch.rand(n_orders, n, generator=generator, device=generator.device).argsort(1)
     for start in range(0, n, size):
         rows = order[:, start : start + size] if size < n else None
         batch = columns if rows is None else [_take(column, rows) for column in columns]
-        optimizer.zero_grad(set_to_none=True)
-        loss(*batch).sum().backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+        optimizer.step(loss(*batch).sum())
 
 
 def _take(column: Tensor, rows: Tensor) -> Tensor:
-    if len(column) == 1:
+    if len(rows) == 1:
         return column[:, rows[0]]
     if column.ndim == 2:
         return column.gather(1, rows)

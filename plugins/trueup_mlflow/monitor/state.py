@@ -1,0 +1,161 @@
+"""How a monitored version stands: fine, watch or act; its thresholds; its coverage."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from scipy.stats import binomtest
+
+from trueup.errors import InvalidInputError
+from trueup_mlflow.write.monitor_items import FAIL_ABOVE_TAG, BatchRecord
+
+Verdict = Literal["fine", "watch", "act"]
+
+_RECENT = 3
+_MULTIPLE = re.compile(r"(\d+(?:\.\d+)?)x")
+
+
+@dataclass(frozen=True)
+class State:
+    """Verdict over the batches of a version, and why."""
+
+    verdict: Verdict
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        """The verdict with its reason."""
+        return f"{self.verdict}: {self.why}"
+
+
+def state_of(records: Sequence[BatchRecord], fail_above: float | None = None) -> State:
+    """Return how a version stands after its batches, which are in the order of time.
+
+    "act" is for an error that is known to be too high: the newest realized one or the low end of
+    the newest interval above the threshold, or realized errors above their interval in two of the
+    last three batches. "watch" is for what may be wrong.
+    """
+    if not records:
+        return State("watch", "no batch yet")
+    newest = records[-1]
+    mse = newest.number("mse")
+    realized = [record for record in records if record.covered is not None]
+    above = [record for record in realized[-_RECENT:] if record.side > 0]
+    if fail_above is not None and realized and (realized[-1].realized or 0.0) > fail_above:
+        what = f"the realized error of {realized[-1].day}, {short(realized[-1].realized)}"
+        return State("act", f"{what}, is above {short(fail_above)}")
+    if fail_above is not None and newest.number("low") > fail_above:
+        return State("act", f"the interval of {newest.day} lies above {short(fail_above)}")
+    if len(above) >= _RECENT - 1:
+        days = ", ".join(record.day for record in above)
+        return State("act", f"realized errors were above their 90% intervals on {days}")
+    if _far_above_reference(realized):
+        reference = short(realized[-1].raw["reference"])
+        what = f"every realized error is more than twice that of the reference, {reference}"
+        return State("watch", f"{what}: were its rows training rows?")
+    if newest.estimate["trusted"] is not True or math.isnan(mse):
+        return State("watch", f"the estimate of {newest.day} is not to be trusted")
+    if fail_above is not None and mse > fail_above:
+        return State("watch", f"the estimate of {newest.day} is above {short(fail_above)}")
+    if realized and realized[-1] in above:
+        return State("watch", f"the realized error of {realized[-1].day} was above its interval")
+    held = f", {len(realized)} of {len(records)} batches with labels"
+    return State("fine", f"{short(mse)} estimated on {newest.day}{held}")
+
+
+def _far_above_reference(realized: Sequence[BatchRecord]) -> bool:
+    """Say whether the first realized errors were far above that of the reference, and all since."""
+    if len(realized) < _RECENT:
+        return False
+    references = [record.raw.get("reference", math.inf) for record in realized]
+    return all(
+        (record.realized or 0.0) > 2.0 * reference
+        for record, reference in zip(realized, references, strict=True)
+    )
+
+
+def short(value: Any) -> str:
+    """Return a number with four digits or so, and anything else as it is."""
+    if value is None:
+        return "none"
+    if not isinstance(value, (int, float)):
+        return str(value)
+    return format(value, ",.0f" if 1e3 <= abs(value) < 1e7 else ".4g")
+
+
+def threshold_of(
+    value: float | str | None, reference_error: float | None, name: str = "fail_above"
+) -> float | None:
+    """Return a threshold as an error; "1.5x" is that many times the error of the reference.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is neither a number above 0 nor such a multiple.
+    """
+    if value is None:
+        return None
+    multiple = _MULTIPLE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if multiple and reference_error is None:
+        raise InvalidInputError(
+            f"{name} must be an error where that of the reference is not known",
+            repr(value),
+            "Give a number.",
+        )
+    try:
+        found = float(multiple[1]) * (reference_error or 0.0) if multiple else float(value)
+    except (ValueError, TypeError, OverflowError):
+        found = math.nan
+    if not (math.isfinite(found) and found > 0.0):
+        raise InvalidInputError(
+            f"{name} must be a number above 0, or a multiple such as 1.5x",
+            repr(value),
+            "Correct it.",
+        )
+    return found
+
+
+def kept_threshold(tags: Mapping[str, str]) -> float | None:
+    """Return the threshold that ``init`` was given for a version with these tags, if any."""
+    return threshold_of(tags.get(FAIL_ABOVE_TAG), None)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many realized batches lie in their 90% interval, and what became of a file of labels.
+
+    Attributes
+    ----------
+    inside, n : int
+        Batches inside, and batches with labels.
+    low, high : float
+        95% Clopper-Pearson interval of the coverage, as if batches were independent. They share one
+        reference, so the truth is less certain than that.
+    matched, unknown, missing : int
+        Rows of the file that belong to a batch, that belong to none, and that had no label.
+    waiting : int
+        Batches that have too few labels yet.
+    """
+
+    inside: int
+    n: int
+    low: float
+    high: float
+    matched: int = 0
+    unknown: int = 0
+    missing: int = 0
+    waiting: int = 0
+
+    @classmethod
+    def of(cls, records: Sequence[BatchRecord]) -> Coverage:
+        """Count over the batches whose labels have arrived."""
+        realized = [record for record in records if record.covered is not None]
+        inside = sum(bool(record.covered) for record in realized)
+        if not realized:
+            return cls(0, 0, 0.0, 1.0)
+        interval = binomtest(inside, len(realized)).proportion_ci(0.95)
+        return cls(inside, len(realized), float(interval.low), float(interval.high))
