@@ -135,7 +135,9 @@ def _keep_threshold(
         client.set_model_version_tag(*where, METRIC_TAG, metric)
         if threshold is None and FAIL_ABOVE_TAG in version.tags:
             client.delete_model_version_tag(*where, FAIL_ABOVE_TAG)
-            _log.warning("the threshold that an earlier init was given is of another metric: gone")
+            _log.warning(
+                "the threshold of the version was of another metric and is dropped: give fail_above"
+            )
     if threshold is not None:
         client.set_model_version_tag(*where, FAIL_ABOVE_TAG, f"{threshold:.17g}")
 
