@@ -137,7 +137,7 @@ def _gathered(
     found: list[Any] = [None] * torch.distributed.get_world_size()
     torch.distributed.all_gather_object(found, (parts, failure))
     failures = [one for _, one in found if one is not None]
-    rows = getattr(loader, "dataset", None)
+    rows: Any = getattr(loader, "dataset", None)
     if not failures and not (hasattr(rows, "__len__") and len({len(b) for b, _ in found}) == 1):
         failures = [_DEALT_OTHERWISE]
     if failures:
