@@ -105,8 +105,8 @@ class CalibratorTable(Presented):
         judged = any(score.kept is not None for score in self.scores)
         rows = "random" if self.by_chance else "later"
         return (
-            f"Change of the log loss on {self.n_test:,} {rows} rows, with its 95% interval; below 0 "
-            f"is better{guard if judged else ''}."
+            f"Change of the log loss on {self.n_test:,} {rows} rows, with its 95% interval; "
+            f"below 0 is better{guard if judged else ''}."
         )
 
     def lines(self) -> tuple[Line, ...]:
