@@ -68,7 +68,7 @@ def text(rows: pd.DataFrame) -> str:
         "The constants of the rule were chosen mainly on the streams marked C, with those of the "
         "others in sight but for New York and Chicago, which were run with the final rule only. "
         "The fresh streams were brought later and run with the final rule: no constant of "
-        "estimates, intervals or trust was chosen on them (one flag saw their features, see below). "
+        "estimates, intervals or trust was chosen on them (but for one flag, see below). "
         "Their first run, before the networks were trained faster, had coverages of .868 and .904, "
         "errors of .987 and .878, and the same flags.",
         "",
