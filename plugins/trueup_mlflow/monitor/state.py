@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from scipy.stats import binomtest
@@ -16,6 +18,8 @@ from trueup_mlflow.write.monitor_items import FAIL_ABOVE_TAG, BatchRecord
 Verdict = Literal["fine", "watch", "act"]
 
 _RECENT = 3
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([mhdw])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _MULTIPLE = re.compile(r"(\d+(?:\.\d+)?)x")
 
 
@@ -117,6 +121,26 @@ def threshold_of(
             "Correct it.",
         )
     return found
+
+
+def duration(value: str | timedelta) -> timedelta:
+    """Return a duration such as "36h", "2d" or "1w".
+
+    Raises
+    ------
+    InvalidInputError
+        If it is written in another way.
+    """
+    found = None if isinstance(value, timedelta) else _DURATION.fullmatch(value.strip())
+    with suppress(OverflowError):  # no number of days is that long, or nobody counted years then
+        if found is not None:
+            value = timedelta(**{_UNITS[found[2]]: float(found[1])})
+        if isinstance(value, timedelta) and value >= timedelta(0):
+            _ = datetime.now(UTC) - value
+            return value
+    raise InvalidInputError(
+        "stale_after must be a duration such as 36h, 2d or 1w", repr(value), "Correct it."
+    )
 
 
 def kept_threshold(tags: Mapping[str, str]) -> float | None:
