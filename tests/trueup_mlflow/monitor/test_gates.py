@@ -79,3 +79,8 @@ def test_a_reference_of_training_rows_is_noticed():
     memorised = [record(k, realized=0.9, mse=0.7).mark(raw={"reference": 0.1}) for k in range(3)]
     assert "were its rows training rows?" in state_of(memorised).why
     assert state_of([*memorised, record(4, realized=0.6)]).verdict == "fine"
+    assert state_of(memorised[:1]).verdict == "watch"  # nine times at once
+    assert "training rows?" not in state_of([memorised[0].mark(realized=0.4)]).why
+    beyond = [one.mark(realized=9.0) for one in memorised]
+    assert state_of(beyond).verdict == "act"
+    assert state_of(beyond).why.endswith("were its rows training rows?")
