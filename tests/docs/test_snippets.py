@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.databases import new_database
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "site"))
@@ -23,6 +24,7 @@ def name_of(page: Path) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_snippet_runs_and_prints_what_is_shown(page, tmp_path):
+    new_database(tmp_path)
     environment = environment_for(tmp_path)
     found = snippets(page.read_text())
     programs = [snippet for snippet in found if snippet.language == "python"]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from mlflow import MlflowClient
+from tests.databases import new_database
 
 import trueup
 from trueup_cli.app import app
@@ -19,7 +20,7 @@ Y = (RNG.random(500) < P).astype(int)
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
     folder = tmp_path_factory.mktemp("store")
-    client = MlflowClient(f"sqlite:///{folder / 'mlflow.db'}")
+    client = MlflowClient(new_database(folder))
     client.create_experiment("tests", artifact_location=(folder / "files").as_uri())
     return client
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from scipy.special import expit
+from tests.databases import new_database
 
 from trueup.calibrators import load_calibrator
 from trueup.calibrators.judging.compare import default_calibrators
@@ -60,7 +61,7 @@ def test_reads_csv(predictions):
 
 def test_compare_prints_the_table_and_logs_it(predictions, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    uri = f"sqlite:///{tmp_path / 'store.db'}"
+    uri = new_database(tmp_path)
     result = run(*columns(predictions), "--compare", "--log", "--tracking-uri", uri)
     try:
         assert result.exit_code == 0, result.output
@@ -81,7 +82,7 @@ def test_compare_prints_the_table_and_logs_it(predictions, tmp_path, monkeypatch
 
 def test_a_run_tells_what_each_origin_said(predictions, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    uri = f"sqlite:///{tmp_path / 'store.db'}"
+    uri = new_database(tmp_path)
     try:
         run(*columns(predictions), "--time", "day", "--compare", "--calibrator", "platt",
             "--log", "--tracking-uri", uri)  # fmt: skip
@@ -279,7 +280,7 @@ def test_decision_and_table_are_told_as_json(predictions, tmp_path):
 
 
 def test_the_table_goes_to_an_experiment_or_a_run(predictions, tmp_path):
-    uri = f"sqlite:///{tmp_path / 'store.db'}"
+    uri = new_database(tmp_path)
     asked = (*columns(predictions), "--compare", "--calibrator", "shift", "--tracking-uri", uri)
     result = run(*asked, "--experiment-name", "compared", "--prefix", "val_")
     assert result.exit_code == 0, result.output

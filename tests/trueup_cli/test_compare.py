@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from mlflow import MlflowClient
+from tests.databases import new_database
 
 from trueup.comparison import compare as compare_values
 from trueup_cli.compare import EXIT_CODES, compare, figure_link, gate_outcome
@@ -24,7 +25,7 @@ VALUES = {
 @pytest.fixture(scope="module")
 def uri(tmp_path_factory):
     folder = tmp_path_factory.mktemp("store")
-    uri = f"sqlite:///{folder}/mlflow.db"
+    uri = new_database(folder)
     client = MlflowClient(uri)
     experiment = client.create_experiment("ctr", artifact_location=(folder / "files").as_uri())
     for model, values in VALUES.items():

@@ -7,6 +7,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 from mlflow import MlflowClient
+from tests.databases import new_database
 
 import trueup
 from trueup_cli.doctor import doctor
@@ -14,7 +15,7 @@ from trueup_cli.doctor import doctor
 
 @pytest.fixture(scope="module")
 def uri(tmp_path_factory):
-    uri = f"sqlite:///{tmp_path_factory.mktemp('store')}/mlflow.db"
+    uri = new_database(tmp_path_factory.mktemp("store"))
     MlflowClient(uri).create_experiment("tests")
     return uri
 
@@ -87,7 +88,7 @@ def test_abandoned_parent_of_seeds_is_ended(uri):
 
 
 def test_the_context_that_mlflow_loads_is_whole(tmp_path):
-    uri = f"sqlite:///{tmp_path / 'store.db'}"
+    uri = new_database(tmp_path)
     code = f"from trueup_cli.app import app; app(['doctor', '--tracking-uri', {uri!r}])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "Failure attempting to register" not in run.stderr

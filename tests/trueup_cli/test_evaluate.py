@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from mlflow import MlflowClient
+from tests.databases import new_database
 
 import trueup
 from trueup_cli.app import app
@@ -308,7 +309,7 @@ def test_files_are_summed_up_batch_by_batch_with_one_warning(tmp_path, monkeypat
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("store")
-    uri = f"sqlite:///{folder / 'mlflow.db'}"
+    uri = new_database(folder)
     MlflowClient(uri).create_experiment("tests", artifact_location=(folder / "files").as_uri())
     return uri
 

@@ -13,6 +13,7 @@ from mlflow import MlflowClient
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
+from tests.databases import new_database
 
 from trueup.resampling import generalization_error
 from trueup_cli.app import app
@@ -135,7 +136,7 @@ def test_what_cannot_be_done_is_said_in_one_line(rows, arguments, message):
 
 
 def test_the_estimate_and_its_test_sets_are_logged(rows, tmp_path):
-    uri = f"sqlite:///{tmp_path / 'store.db'}"
+    uri = new_database(tmp_path)
     place = ("--experiment-name", "resampled", "--prefix", "cv_", "--tracking-uri", uri)
     value = values(*place)["value"]
     client = MlflowClient(uri)

@@ -6,7 +6,7 @@ Everything is switched by environment variables, so that nothing is left in MLfl
 from __future__ import annotations
 
 import contextlib
-import shutil
+import os
 import socket
 import subprocess
 import sys
@@ -22,25 +22,18 @@ from threading import Thread
 import mlflow
 import pytest
 from mlflow import MlflowClient
+from tests.databases import new_database
 
 EXPERIMENT = "tests"
+# Five more processes of MLflow's, which would wait for jobs that no test gives them.
+_WITHOUT_JOBS = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
 _START_TIMEOUT = 120.0  # seconds; a start takes 5 to 20 on a busy machine
 
 
-@pytest.fixture(scope="session")
-def database_template(tmp_path_factory) -> Path:
-    """A SQLite database with MLflow's schema: copying it saves its migrations, six seconds."""
-    path = tmp_path_factory.mktemp("template") / "mlflow.db"
-    MlflowClient(f"sqlite:///{path}").search_experiments()
-    return path
-
-
 @pytest.fixture
-def client(database_template, tmp_path, monkeypatch) -> Iterator[MlflowClient]:
+def client(tmp_path, monkeypatch) -> Iterator[MlflowClient]:
     """The client of a fresh SQLite store, which is also that of the fluent functions."""
-    database = tmp_path / "mlflow.db"
-    shutil.copy(database_template, database)
-    with _as_current_store(f"sqlite:///{database}", tmp_path, monkeypatch) as current:
+    with _as_current_store(new_database(tmp_path), tmp_path, monkeypatch) as current:
         yield current
 
 
@@ -77,17 +70,18 @@ class Server:
 
 
 @pytest.fixture(scope="session")
-def _server(database_template, tmp_path_factory) -> Iterator[Server]:
+def _server(tmp_path_factory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("server")
-    shutil.copy(database_template, folder / "mlflow.db")
     port = _free_port()
     command = [
         *(sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)),
-        *("--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}", "--workers", "1"),
+        *("--backend-store-uri", new_database(folder), "--workers", "1"),
         *("--artifacts-destination", str(folder / "artifacts")),
     ]
     with (folder / "log").open("w") as log:
-        process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            command, cwd=folder, stdout=log, stderr=log, env=os.environ | _WITHOUT_JOBS
+        )
         try:
             _wait_for(f"http://127.0.0.1:{port}/health", process)
             with _counting_proxy(f"http://127.0.0.1:{port}") as server:

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from mlflow import MlflowClient
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from tests.databases import new_database
 
 from trueup_mlflow import monitor
 from trueup_mlflow.monitor.check.registered_model import resolve
@@ -31,7 +32,7 @@ def draw(n, start=0, shift=0.0, seed=0):
 def registered(tmp_path_factory):
     """Yield the folder of a store with a registered model that has a check: a module's fixture."""
     folder = tmp_path_factory.mktemp("store")
-    mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
+    mlflow.set_tracking_uri(new_database(folder))
     client = MlflowClient()
     for name in ("models", "trueup/demand", "trueup/churn"):
         client.create_experiment(name, artifact_location=(folder / "files").as_uri())

@@ -6,6 +6,7 @@ import sys
 import textwrap
 
 import pytest
+from tests.databases import new_database
 
 from trueup_mlflow.context import is_switched_on
 
@@ -161,7 +162,7 @@ def test_torch_may_be_imported_before_mlflow_and_after(tmp_path, order):
         mlflow.log_metric("loss", loss.item())
     print("calibrated_loss" in mlflow.get_run(run.info.run_id).data.metrics)
     """
-    store = f"sqlite:///{tmp_path}/mlflow.db"
+    store = new_database(tmp_path)
     done = python(code, TRUEUP_AUTOLOG="on", MLFLOW_TRACKING_URI=store)
     assert done.stdout.strip() == "True", done.stderr
     assert "twins of loss." in done.stderr
@@ -173,7 +174,7 @@ def test_run_in_which_no_loss_was_seen_says_so(tmp_path):
     with mlflow.start_run():
         mlflow.log_metric("accuracy", 0.71234)
     """
-    done = python(code, TRUEUP_AUTOLOG="1", MLFLOW_TRACKING_URI=f"sqlite:///{tmp_path}/mlflow.db")
+    done = python(code, TRUEUP_AUTOLOG="1", MLFLOW_TRACKING_URI=new_database(tmp_path))
     assert "none of accuracy: no loss that trueup watches was computed" in done.stderr
 
 

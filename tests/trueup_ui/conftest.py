@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import uvicorn
 from mlflow import MlflowClient
+from tests.databases import new_database
 from tests.trueup_ui.stores import HOSTILE, log_batches, log_seeds, train, tuned_study
 
 from trueup_mlflow import compare_runs, log_evaluation, log_study
@@ -44,7 +45,7 @@ class Filled:
 def filled(tmp_path_factory) -> Iterator[Filled]:
     """A store with pipelines, a decision, levels, a study and a monitored model."""
     folder = tmp_path_factory.mktemp("ui")
-    uri = f"sqlite:///{folder / 'mlflow.db'}"
+    uri = new_database(folder)
     client = MlflowClient(uri)
     files = (folder / "files").as_uri()
     experiment = client.create_experiment(HOSTILE[4], artifact_location=files)

@@ -13,6 +13,7 @@ import urllib.request
 
 import pytest
 from mlflow import MlflowClient
+from tests.databases import new_database
 from tests.trueup_ui.stores import log_seeds
 from tests.trueup_ui.test_server import ask
 
@@ -35,7 +36,7 @@ def basic(who: tuple[str, str]) -> dict[str, str]:
 def guarded(tmp_path_factory):
     """Address of a server with an experiment that only the admin may read."""
     folder = tmp_path_factory.mktemp("guarded")
-    store = f"sqlite:///{folder / 'mlflow.db'}"
+    store = new_database(folder)
     client = MlflowClient(store)
     secret = client.create_experiment("secret", artifact_location=(folder / "files").as_uri())
     log_seeds(client, secret, "hidden pipeline", 0.5, range(2))

@@ -30,7 +30,15 @@ _ROWS_THAT_PAY = 150_000_000  # compilation takes five seconds, and saves 30 ns 
 
 
 class Engine(Protocol):
-    """What an engine computes on one block of rows, which are checked but in ``absorb``."""
+    """What an engine computes on one block of rows, which are checked but in ``absorb``.
+
+    Attributes
+    ----------
+    BLOCK : int
+        Rows of a block: as many as what lies between two passes over it leaves in a core's cache.
+    """
+
+    BLOCK: int
 
     def absorb(
         self, rows: PlainRows, moments: FloatArray, squared_moments: FloatArray | None

@@ -9,6 +9,8 @@ from trueup._kernels.grid import BINS_PER_UNIT, N_BINS, ORDER
 from trueup._kernels.hashing import hash_sums as hash_sums
 from trueup._kernels.plain import Absorbed, PlainRows
 
+BLOCK = 1 << 16
+
 
 def absorb(
     rows: PlainRows,  # noqa: ARG001

@@ -24,9 +24,6 @@ from trueup.summaries.field import FieldSummary, read_whole_levels
 
 Result = TypeVar("Result")
 
-BLOCK = 65_536
-"""Rows of a block: its temporaries stay in the cache of a core."""
-
 
 @dataclass(frozen=True)
 class Batch:
@@ -43,10 +40,10 @@ class Batch:
         return "row_id" in self.columns
 
     def map_shares(
-        self, summarise: Callable[[Sequence[slice]], Result], threads: int
+        self, summarise: Callable[[Sequence[slice]], Result], size: int, threads: int
     ) -> list[Result]:
-        """Deal the blocks out to threads; return what each makes of its share."""
-        blocks = [slice(i, min(i + BLOCK, self.n)) for i in range(0, self.n, BLOCK)]
+        """Deal blocks of a size out to threads; return what each makes of its share."""
+        blocks = [slice(i, min(i + size, self.n)) for i in range(0, self.n, size)]
         shares = [share for i in range(threads) if (share := blocks[i::threads])]
         if len(shares) == 1:
             return [summarise(blocks)]

@@ -34,6 +34,7 @@ from trueup.summaries.storage import fields_from_json, pack, require_like, split
 from trueup.summaries.totals import RowTotals
 
 _DEFAULT_SPLIT = CrossFit()
+_CAREFUL_ROWS = 1 << 13  # after a row that the kernel doesn't take, before it is tried again
 
 
 class LossSummary:
@@ -244,7 +245,7 @@ class LossSummary:
         kernels = engine(self.n + batch.n, batch.n)
         try:
             shares = batch.map_shares(
-                lambda share: self._summarise_share(batch, share, kernels), threads
+                lambda share: self._summarise_share(batch, share, kernels), kernels.BLOCK, threads
             )
         except InvalidInputError:
             batch.refuse(self.loss)  # the same rule, with the index in the whole batch
@@ -276,19 +277,24 @@ class LossSummary:
     def _absorb_plain(
         self, batch: Batch, share: Sequence[slice], first_row: int, kernels: Engine
     ) -> Iterator[slice]:
-        """Add what the kernel takes in one pass, and yield what is left of each block."""
+        """Add what the kernel takes in one pass, and yield the rows that need another look."""
+        rule = kernel_rule(self.split)
         for block in share:
-            plain = batch.plain(kernel_rule(self.split), block, first_row)
-            absorbed = None if plain is None else self._state.absorb(plain, kernels)
             start = block.start
-            if plain is not None and absorbed is not None:
-                self._totals.absorb(absorbed)
+            while start < block.stop:
+                rest = slice(start, block.stop)
+                plain = batch.plain(rule, rest, first_row)
+                absorbed = None if plain is None else self._state.absorb(plain, kernels)
+                if plain is None or absorbed is None:
+                    yield rest
+                    break
                 start += absorbed.n
+                self._totals.absorb(absorbed)
                 if batch.levels:
                     columns = leading_columns(plain, absorbed.n)
-                    batch.add_cells(slice(block.start, start), columns, self._fields, kernels)
-            if start < block.stop:
-                yield slice(start, block.stop)
+                    batch.add_cells(slice(rest.start, start), columns, self._fields, kernels)
+                if start < block.stop:
+                    yield slice(start, start := min(start + _CAREFUL_ROWS, block.stop))
 
     def _absorb(self, other: Self) -> None:
         """Add the rows of a summary of the same kind and split."""

@@ -8,6 +8,7 @@ import sys
 import mlflow
 import pytest
 from sklearn.metrics import log_loss
+from tests.databases import new_database
 
 from trueup import HoldOut
 from trueup.errors import TrueupWarning
@@ -73,7 +74,7 @@ with mlflow.start_run() as run:
     mlflow.log_metric("loss", module.log_loss(None, None))
 print(mlflow.get_run(run.info.run_id).data.metrics)
 """
-    environment = {"MLFLOW_TRACKING_URI": f"sqlite:///{tmp_path}/mlflow.db", "PATH": ""}
+    environment = {"MLFLOW_TRACKING_URI": new_database(tmp_path), "PATH": ""}
     run = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

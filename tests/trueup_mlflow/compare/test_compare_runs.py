@@ -8,6 +8,7 @@ import mlflow
 import numpy as np
 import pytest
 from mlflow import MlflowClient
+from tests.databases import new_database
 
 from trueup.comparison import compare
 from trueup.errors import InvalidInputError, StateMismatchError, TrueupWarning
@@ -23,7 +24,7 @@ DEEP = {seed: 0.46 + NOISE[seed] + 0.3 * NOISE[seed + 20] for seed in range(8)}
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
-    return MlflowClient(f"sqlite:///{tmp_path_factory.mktemp('store')}/mlflow.db")
+    return MlflowClient(new_database(tmp_path_factory.mktemp("store")))
 
 
 class Store:

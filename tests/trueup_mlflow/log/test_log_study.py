@@ -7,6 +7,7 @@ import numpy as np
 import optuna
 import pytest
 from mlflow.tracking import MlflowClient
+from tests.databases import new_database
 
 from trueup.errors import TrueupWarning
 from trueup_mlflow.log.log_study import log_study
@@ -40,7 +41,7 @@ def tuned(function=train, name="tuned"):
 
 @pytest.fixture
 def client(tmp_path):
-    return MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    return MlflowClient(new_database(tmp_path))
 
 
 @pytest.fixture(autouse=True)

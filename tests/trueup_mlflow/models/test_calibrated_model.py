@@ -13,6 +13,7 @@ import pytest
 import xgboost
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
+from tests.databases import new_database
 
 from trueup.calibrators import (
     CalibratedModel,
@@ -31,7 +32,7 @@ def store(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MLFLOW_ALLOW_PICKLE_DESERIALIZATION", "false")
         patch.chdir(folder)
-        patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{folder / 'store.db'}")
+        patch.setenv("MLFLOW_TRACKING_URI", new_database(folder))
         mlflow.create_experiment("calibrated", artifact_location=(folder / "artifacts").as_uri())
         patch.setenv("MLFLOW_EXPERIMENT_NAME", "calibrated")
         yield

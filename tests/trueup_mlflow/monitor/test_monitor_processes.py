@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from mlflow import MlflowClient
 from sklearn.linear_model import LinearRegression
+from tests.databases import new_database
 
 from trueup_mlflow import monitor
 from trueup_mlflow.monitor.check.registered_model import resolve
@@ -35,7 +36,7 @@ def draw(n, seed):
 def registered(tmp_path, monkeypatch):
     """A model with a check in a store of its own."""
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "models")
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
+    mlflow.set_tracking_uri(new_database(tmp_path))
     for name in ("models", "trueup/demand"):
         MlflowClient().create_experiment(name, artifact_location=(tmp_path / "files").as_uri())
     train = draw(60, 0)

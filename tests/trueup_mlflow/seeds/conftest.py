@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 
 import pytest
 from mlflow.tracking import MlflowClient
+from tests.databases import new_database
 from tests.trueup_mlflow.seeds.seeded import (
     DECLARED,
     MLFLOW,
@@ -19,10 +19,9 @@ from tests.trueup_mlflow.seeds.seeded import (
 
 
 @pytest.fixture
-def start_project(database_template, tmp_path):
+def start_project(tmp_path):
     """Return a function that starts a project under seeds; it gives the process and the client."""
-    shutil.copy(database_template, tmp_path / "mlflow.db")
-    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    uri = new_database(tmp_path)
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "TRUEUP_"))}
     environment = {
         **inherited,
