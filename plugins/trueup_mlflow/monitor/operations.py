@@ -16,7 +16,7 @@ from mlflow.tracking import MlflowClient
 from trueup.errors import InvalidInputError
 from trueup.monitoring import MSEEstimate
 from trueup.replace_file import replace_file
-from trueup_mlflow.monitor.batch.tables import is_spark_frame, read_table
+from trueup_mlflow.monitor.batch.tables import read_table
 from trueup_mlflow.monitor.check.check_registry import (
     ReferenceKind,
     Wishes,
@@ -193,11 +193,10 @@ def compare(
             f"{first!r} twice",
             "Check the aliases.",
         )
-    table = batch if is_spark_frame(batch) else read_table(batch)
-    record = Session.open(first).record(table, at=at)
+    record = Session.open(first).record(batch, at=at)
     # at the champion's time: batches are paired by it, and the champion may have had this one
     moment = datetime.fromtimestamp(record.timestamp // 1000, UTC)
-    theirs = Session.open(second).record(table, at=moment).as_estimate()
+    theirs = Session.open(second).record(batch, at=moment).as_estimate()
     return decide(record.as_estimate(), theirs, records(first), records(second))
 
 
