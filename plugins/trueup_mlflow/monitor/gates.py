@@ -31,6 +31,7 @@ from trueup_mlflow.write.monitor_items import (
     MONITOR_ROLE,
     VERSION_OF_MODEL_TAG,
     BatchRecord,
+    of_newest_metric,
 )
 
 Code = Literal["fine", "above", "stale", "not trusted"]
@@ -96,7 +97,9 @@ class Gate:
             "time": newest.time,
             "n": newest.n,
             "realized": newest.realized,
-            **{name: newest.estimate[name] for name in ("mse", "low", "high", "trusted")},
+            "metric": newest.metric,
+            newest.metric: newest.estimated,
+            **{name: newest.estimate[name] for name in ("low", "high", "trusted")},
             "reasons": list(newest.estimate["reasons"]),
         }
 
@@ -174,18 +177,18 @@ def judged(
 ) -> tuple[Code, str]:
     """Return what a gate says of the batches of a version, and why."""
     newest = records[-1]
-    mse, low = newest.number("mse"), newest.number("low")
+    value, low = newest.value, newest.number("low")
     realized = [record for record in records if record.covered is not None]
     if threshold is not None and realized and (realized[-1].realized or 0.0) > threshold:
-        value, day = realized[-1].realized, realized[-1].day
-        return "above", f"ABOVE {short(threshold)}: {short(value)} was realized on {day}"
+        error, day = realized[-1].realized, realized[-1].day
+        return "above", f"ABOVE {short(threshold)}: {short(error)} was realized on {day}"
     if threshold is not None and low > threshold:
         return "above", f"ABOVE {short(threshold)}"
     if oldest is not None and newest.timestamp < oldest.timestamp() * 1000.0:
         return "stale", f"STALE: the newest batch is of {newest.day}"
-    if newest.estimate["trusted"] is not True or math.isnan(mse):
+    if newest.estimate["trusted"] is not True or math.isnan(value):
         return "not trusted", ""
-    if threshold is not None and mse > threshold:
+    if threshold is not None and value > threshold:
         return "fine", f"warning: the estimate is above {short(threshold)}, its interval is not"
     return "fine", ""
 
@@ -225,7 +228,11 @@ def _monitored(models: Collection[str]) -> list[_Monitored]:
         max_results=10_000,
     )
     found = [
-        _Monitored(run.data.tags[MODEL_TAG], run.data.tags[VERSION_OF_MODEL_TAG], records_of(run))
+        _Monitored(
+            run.data.tags[MODEL_TAG],
+            run.data.tags[VERSION_OF_MODEL_TAG],
+            of_newest_metric(records_of(run)),
+        )
         for run in runs
     ]
     return [one for one in found if one.records]

@@ -46,21 +46,21 @@ def state_of(records: Sequence[BatchRecord], fail_above: float | None = None) ->
     if not records:
         return State("watch", "no batch yet")
     newest = records[-1]
-    mse = newest.number("mse")
+    value = newest.value
     realized = [record for record in records if record.covered is not None]
     act, training = _error_too_high(newest, realized, fail_above), _far_above_reference(realized)
     if act:
         return State("act", "; ".join(filter(None, (act, training))))
     if training:
         return State("watch", training)
-    if newest.estimate["trusted"] is not True or math.isnan(mse):
+    if newest.estimate["trusted"] is not True or math.isnan(value):
         return State("watch", f"the estimate of {newest.day} is not to be trusted")
-    if fail_above is not None and mse > fail_above:
+    if fail_above is not None and value > fail_above:
         return State("watch", f"the estimate of {newest.day} is above {short(fail_above)}")
     if realized and realized[-1].side > 0:
         return State("watch", f"the realized error of {realized[-1].day} was above its interval")
     held = f", {len(realized)} of {len(records)} batches with labels"
-    return State("fine", f"{short(mse)} estimated on {newest.day}{held}")
+    return State("fine", f"{short(value)} estimated on {newest.day}{held}")
 
 
 def _error_too_high(
