@@ -12,9 +12,9 @@ from trueup.calibrators.base import Calibrator, FieldArrays
 from trueup.calibrators.line_plot import (
     LinePlot,
     fit_line_plot,
-    hats,
     paper_knots,
     quantile_knots,
+    rows_at_knots,
 )
 from trueup.calibrators.probabilities import FloatArray, to_logit
 from trueup.errors import InvalidInputError
@@ -91,7 +91,7 @@ class ILPSCalibrator(Calibrator):
     def _fit(self, p: FloatArray, y: FloatArray, fields: FieldArrays, weight: FloatArray) -> None:  # noqa: ARG002
         margin = to_logit(p)
         knots = self._knots(margin, weight)
-        rows = hats(margin, knots, self._unit_tails)
+        rows = rows_at_knots(margin, knots, self._unit_tails)
         if self.solver == "convex":
             heights = fit_line_plot(rows, y, weight, knots, ridge=self.ridge)
         elif self.solver == "sgd":

@@ -69,8 +69,8 @@ class LinePlot:
 
 
 @dataclass(frozen=True)
-class Hats:
-    """The rows seen from the knots: piece, position in it, and what the tails and offsets add."""
+class RowsAtKnots:
+    """Where each row lies between the knots, and what the tails and offsets add to its value."""
 
     piece: NDArray[np.intp]
     position: FloatArray
@@ -99,26 +99,26 @@ class Hats:
         return matrix + np.diag(beside, 1) + np.diag(beside, -1)
 
 
-def hats(
+def rows_at_knots(
     margin: FloatArray, knots: FloatArray, unit_tails: bool, offset: FloatArray | float = 0.0
-) -> Hats:
-    """Return the rows in terms of the knots."""
+) -> RowsAtKnots:
+    """Say where each row lies between the knots."""
     inside = np.clip(margin, knots[0], knots[-1])
     piece = np.searchsorted(knots[1:-1], inside, side="right")
     position = (inside - knots[piece]) / np.diff(knots)[piece]
     fixed = (margin - inside if unit_tails else np.zeros_like(margin)) + offset
-    return Hats(piece, position, fixed, len(knots))
+    return RowsAtKnots(piece, position, fixed, len(knots))
 
 
 def fit_line_plot(
-    rows: Hats, y: FloatArray, weight: FloatArray, knots: FloatArray, *, ridge: float
+    rows: RowsAtKnots, y: FloatArray, weight: FloatArray, knots: FloatArray, *, ridge: float
 ) -> FloatArray:
     """Return the non-decreasing heights that minimise the penalised log loss.
 
     Parameters
     ----------
-    rows : Hats
-        The rows in terms of the knots.
+    rows : RowsAtKnots
+        Where each row lies between the knots.
     y, weight : arrays of shape (n,)
         Labels in {0, 1} and positive weights.
     knots : array of shape (m,)
@@ -165,7 +165,7 @@ def fit_line_plot(
 
 
 def _newton_target(
-    rows: Hats,
+    rows: RowsAtKnots,
     y: FloatArray,
     weight: FloatArray,
     width: FloatArray,

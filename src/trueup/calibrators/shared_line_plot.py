@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import Bounds, minimize
 from scipy.special import logsumexp
 
-from trueup.calibrators.line_plot import LinePlot, hats, quantile_knots
+from trueup.calibrators.line_plot import LinePlot, quantile_knots, rows_at_knots
 from trueup.calibrators.probabilities import FloatArray
 from trueup.losses import solve_softmax_shift
 
@@ -66,7 +66,7 @@ def fit_shared_line_plot(
     """
     n, k = margin.shape
     knots = quantile_knots(margin.ravel(), np.repeat(weight, k), n_knots)
-    rows, width = hats(margin.ravel(), knots, unit_tails=True), np.diff(knots)
+    rows, width = rows_at_knots(margin.ravel(), knots, unit_tails=True), np.diff(knots)
     observed, share = np.arange(n), weight / weight.sum()
     label, pull = y.astype(np.intp), ridge / weight.sum()
 

@@ -12,19 +12,17 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from trueup.arguments import check_fraction
+from trueup.calibrators.affine import PlattCalibrator, ShiftCalibrator, TemperatureCalibrator
 from trueup.calibrators.base import Calibrator, FieldArrays
 from trueup.calibrators.field_offset import FieldOffsetCalibrator
-from trueup.calibrators.histogram import HistogramCalibrator
 from trueup.calibrators.ilps import ILPSCalibrator
-from trueup.calibrators.isotonic import IsotonicCalibrator
 from trueup.calibrators.judging.calibrator_table import CalibratorScore, CalibratorTable
+from trueup.calibrators.judging.drift import IndexArray, cut_origins, random_halves
 from trueup.calibrators.judging.guard import Guarded
 from trueup.calibrators.judging.guard_decision import GuardDecision, Priority
-from trueup.calibrators.judging.origins import IndexArray, cut_origins, random_halves
 from trueup.calibrators.judging.paired_change import log_loss_change, row_log_loss
 from trueup.calibrators.levels import chosen_fields, fit_levels
 from trueup.calibrators.networks.neural import NeuralCalibrator
-from trueup.calibrators.platt import PlattCalibrator
 from trueup.calibrators.probabilities import (
     Columns,
     FloatArray,
@@ -32,8 +30,7 @@ from trueup.calibrators.probabilities import (
     check_probabilities,
     check_weight,
 )
-from trueup.calibrators.shift import ShiftCalibrator
-from trueup.calibrators.temperature import TemperatureCalibrator
+from trueup.calibrators.steps import HistogramCalibrator, IsotonicCalibrator
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.fields.measure import field_calibration
 from trueup.read.times import read_times

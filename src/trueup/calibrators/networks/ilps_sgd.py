@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from trueup.calibrators.line_plot import Hats
-from trueup.calibrators.networks.torch_extra import torch
+from trueup.calibrators.line_plot import RowsAtKnots
 from trueup.calibrators.probabilities import FloatArray
+from trueup.extras import needed_by
+
+with needed_by("This calibrator"):
+    import torch
 
 
 def descend_line_plot(
-    rows: Hats,
+    rows: RowsAtKnots,
     y: FloatArray,
     weight: FloatArray,
     knots: FloatArray,
