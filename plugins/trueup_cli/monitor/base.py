@@ -38,10 +38,12 @@ def monitored(command: Callable[..., None]) -> Callable[..., None]:
 
 def sentence(estimate: dict[str, Any]) -> str:
     """Return an estimate with its interval, what it is, and what is to be said of it."""
+    from trueup.monitoring.metrics import DEFAULT_METRIC, metric_of
     from trueup_mlflow.monitor.state import short
 
-    mse, low, high = (short(estimate[name]) for name in ("mse", "low", "high"))
-    numbers = f"{mse} [{low}, {high}] mean squared error, 90% interval"
+    metric = metric_of(estimate.get("metric", DEFAULT_METRIC))
+    value, low, high = (short(estimate[name]) for name in (metric.name, "low", "high"))
+    numbers = f"{value} [{low}, {high}] {metric.words}, 90% interval"
     if not estimate["reasons"]:
         return f"{numbers}, {'trusted' if estimate['trusted'] else 'NOT TO BE TRUSTED'}"
     title = "trusted, note" if estimate["trusted"] else "NOT TO BE TRUSTED"

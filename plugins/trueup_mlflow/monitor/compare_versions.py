@@ -77,7 +77,7 @@ def decide(
     if realized:
         series = _series(labelled, lambda record: float(record.realized or 0.0))
     else:
-        series = _series(trusted, lambda record: float(record.estimate["mse"]))
+        series = _series(trusted, lambda record: record.value)
     reason = _objection(champion, challenger, series, realized)
     verdict: Verdict = "inconclusive"
     if series is not None and not reason:

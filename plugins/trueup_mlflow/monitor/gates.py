@@ -21,11 +21,12 @@ from trueup_mlflow.monitor.state import State, kept_threshold, short, state_of, 
 from trueup_mlflow.monitor.store import records_of
 from trueup_mlflow.write.items import ROLE_TAG
 from trueup_mlflow.write.monitor_items import (
-    ESTIMATED,
     MODEL_TAG,
     MONITOR_ROLE,
+    TRUSTED,
     VERSION_OF_MODEL_TAG,
     BatchRecord,
+    of_newest_metric,
 )
 
 Code = Literal["fine", "above", "stale", "not trusted"]
@@ -94,7 +95,9 @@ class Gate:
             "time": newest.time,
             "n": newest.n,
             "realized": newest.realized,
-            **{name: newest.estimate[name] for name in ("mse", "low", "high", "trusted")},
+            "metric": newest.metric,
+            newest.metric: newest.estimated,
+            **{name: newest.estimate[name] for name in ("low", "high", "trusted")},
             "reasons": list(newest.estimate["reasons"]),
         }
 
@@ -146,7 +149,7 @@ def status(
         name, version = _model(run), run.data.tags[VERSION_OF_MODEL_TAG]
         own = tuple(alias for alias, of in registered[name].aliases.items() if of == version)
         is_newest = not registered[name].aliases and newest[name] == _number(run)
-        records = records_of(run)
+        records = of_newest_metric(records_of(run))
         threshold = registered[name].thresholds.get(version)
         if fail_above is not None:
             threshold = threshold_of(fail_above, records[-1].raw.get("reference"))
@@ -172,18 +175,18 @@ def judged(
 ) -> tuple[Code, str]:
     """Return what a gate says of the batches of a version, and why."""
     newest = records[-1]
-    mse, low = newest.number("mse"), newest.number("low")
+    value, low = newest.value, newest.number("low")
     realized = [record for record in records if record.covered is not None]
     if threshold is not None and realized and (realized[-1].realized or 0.0) > threshold:
-        value, day = realized[-1].realized, realized[-1].day
-        return "above", f"ABOVE {short(threshold)}: {short(value)} was realized on {day}"
+        error, day = realized[-1].realized, realized[-1].day
+        return "above", f"ABOVE {short(threshold)}: {short(error)} was realized on {day}"
     if threshold is not None and low > threshold:
         return "above", f"ABOVE {short(threshold)}"
     if oldest is not None and newest.timestamp < oldest.timestamp() * 1000.0:
         return "stale", f"STALE: the newest batch is of {newest.day}"
-    if newest.estimate["trusted"] is not True or math.isnan(mse):
+    if newest.estimate["trusted"] is not True or math.isnan(value):
         return "not trusted", ""
-    if threshold is not None and mse > threshold:
+    if threshold is not None and value > threshold:
         return "fine", f"warning: the estimate is above {short(threshold)}, its interval is not"
     return "fine", ""
 
@@ -217,7 +220,7 @@ def _monitor_runs() -> list[Run]:
         return []
     found = mlflow.search_runs(
         experiments,
-        f"tags.`{ROLE_TAG}` = '{MONITOR_ROLE}' and metrics.{ESTIMATED} >= 0",
+        f"tags.`{ROLE_TAG}` = '{MONITOR_ROLE}' and metrics.{TRUSTED} >= 0",
         output_format="list",
         max_results=10_000,
     )

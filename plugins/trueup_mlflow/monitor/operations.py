@@ -6,6 +6,7 @@ batch. No estimate sees a change of the target given the features; :func:`realiz
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup.monitoring import MSEEstimate
+from trueup.monitoring.metrics import DEFAULT_METRIC, metric_of
 from trueup.replace_file import replace_file
 from trueup_mlflow.monitor.batch.tables import is_spark_frame, read_table
 from trueup_mlflow.monitor.check.check_registry import (
@@ -25,13 +27,20 @@ from trueup_mlflow.monitor.check.check_registry import (
     train_check,
 )
 from trueup_mlflow.monitor.check.predictions import LoadedModel
-from trueup_mlflow.monitor.check.registered_model import resolve
+from trueup_mlflow.monitor.check.registered_model import RegisteredVersion, resolve
 from trueup_mlflow.monitor.compare_versions import ModelComparison, decide
 from trueup_mlflow.monitor.report_page import draw_series, render_report
 from trueup_mlflow.monitor.session import Session
 from trueup_mlflow.monitor.state import kept_threshold, state_of, threshold_of
 from trueup_mlflow.monitor.store import MonitorStore
-from trueup_mlflow.write.monitor_items import FAIL_ABOVE_TAG, BatchRecord
+from trueup_mlflow.write.monitor_items import (
+    FAIL_ABOVE_TAG,
+    METRIC_TAG,
+    BatchRecord,
+    of_newest_metric,
+)
+
+_log = logging.getLogger("trueup")
 
 __all__ = ["compare", "estimate", "init", "records", "report"]
 
@@ -49,6 +58,7 @@ def init(
     ignore: Sequence[str] = (),
     prediction: str | None = None,
     fail_above: float | str | None = None,
+    metric: str = DEFAULT_METRIC,
 ) -> str:
     """Train, log and register the check of a model version.
 
@@ -78,6 +88,10 @@ def init(
         Which column of the model's output is the prediction, where it gives several.
     fail_above : float or str, optional
         Threshold of ``status`` for this version: an error, or "1.5x" the error of the reference.
+    metric : str, default "mse"
+        What is estimated and realized: "mse" (of probabilities the Brier score), "mae",
+        "log_loss", "brier_score", "poisson_deviance", "gamma_deviance" or "tweedie_deviance".
+        Its name is that of the keys: ``estimated_mae``.
 
     Returns
     -------
@@ -103,21 +117,33 @@ def init(
             "Name it, or leave both out.",
         )
     threshold_of(fail_above, 1.0)  # refused before the training
+    metric = metric_of(metric).name
     client = MlflowClient()
     version = resolve(model_uri, client)
     table = read_table(reference, row_id=row_id)
     wishes = Wishes(
-        target, row_id, reference_is, time, time_format, features, tuple(ignore), prediction
+        target, row_id, reference_is, time, time_format, features, tuple(ignore), prediction, metric
     )
     check = train_check(LoadedModel.load(version.uri), table, wishes)
     threshold = threshold_of(fail_above, check.schema.reference_error)
     uri = register_check(check, version, client)
-    if threshold is not None:
-        client.set_model_version_tag(
-            version.name, version.version, FAIL_ABOVE_TAG, f"{threshold:.17g}"
-        )
+    _keep_threshold(client, version, threshold, metric)
     _ = MonitorStore(version, client).run_id  # before two processes could both find it missing
     return uri
+
+
+def _keep_threshold(
+    client: MlflowClient, version: RegisteredVersion, threshold: float | None, metric: str
+) -> None:
+    """Keep the threshold of a version; one of another metric than the check's is none."""
+    where = (version.name, version.version)
+    if version.tags.get(METRIC_TAG, DEFAULT_METRIC) != metric:
+        client.set_model_version_tag(*where, METRIC_TAG, metric)
+        if threshold is None and FAIL_ABOVE_TAG in version.tags:
+            client.delete_model_version_tag(*where, FAIL_ABOVE_TAG)
+            _log.warning("the threshold that an earlier init was given is of another metric: gone")
+    if threshold is not None:
+        client.set_model_version_tag(*where, FAIL_ABOVE_TAG, f"{threshold:.17g}")
 
 
 def estimate(model_uri: str, batch: Any, *, at: str | datetime | None = None) -> MSEEstimate:
@@ -197,8 +223,18 @@ def compare(
     record = Session.open(first).record(table, at=at)
     # at the champion's time: batches are paired by it, and the champion may have had this one
     moment = datetime.fromtimestamp(record.timestamp // 1000, UTC)
-    theirs = Session.open(second).record(table, at=moment).as_estimate()
-    return decide(record.as_estimate(), theirs, records(first), records(second))
+    other = Session.open(second)
+    if other.check.schema.metric != record.metric:
+        raise InvalidInputError(
+            f"challenger must have the metric of the champion, {record.metric!r}",
+            repr(other.check.schema.metric),
+            "Run init for one of them again with metric=.",
+        )
+    theirs = other.record(table, at=moment).as_estimate()
+    series = [
+        [one for one in records(uri) if one.metric == record.metric] for uri in (first, second)
+    ]
+    return decide(record.as_estimate(), theirs, *series)
 
 
 def records(model_uri: str) -> list[BatchRecord]:
@@ -249,7 +285,7 @@ def report(model_uri: str, path: str | Path, *, thresholds: Sequence[float | str
     version = resolve(model_uri, client)
     check_uri(version)
     store = MonitorStore(version, client)
-    batches = store.records()
+    batches = of_newest_metric(store.records())
     if not batches:
         raise InvalidInputError(
             "model_uri must be a version with a batch",

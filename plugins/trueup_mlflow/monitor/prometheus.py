@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from trueup.extras import needed_by
 from trueup.monitoring import MSEEstimate
+from trueup_mlflow.write.monitor_items import ESTIMATED, of_metric
 
 
 class PrometheusExporter:
@@ -27,26 +28,35 @@ class PrometheusExporter:
 
     def __init__(self, model_uri: str, port: int) -> None:
         with needed_by("The Prometheus exporter"):
-            from prometheus_client import CollectorRegistry, Gauge, start_http_server
-        registry = CollectorRegistry()
-        self._gauges = {
-            name: Gauge(f"trueup_estimated_mse{name}", text, ["model"], registry=registry)
-            for name, text in (
-                ("", "Estimated mean squared error of the latest batch"),
-                ("_low", "Low end of its 90% interval"),
-                ("_high", "High end of its 90% interval"),
-                ("_trusted", "1 if the estimate is to be trusted"),
-            )
-        }
+            from prometheus_client import CollectorRegistry, start_http_server
+        self._registry = CollectorRegistry()
+        self._gauges: dict[str, list[Any]] = {}
         self._model = model_uri
-        self._server, self._thread = start_http_server(port, "127.0.0.1", registry)
+        self._server, self._thread = start_http_server(port, "127.0.0.1", self._registry)
         self.port = int(self._server.server_port)
 
     def show(self, estimate: MSEEstimate) -> None:
-        """Set the gauges."""
-        values = (estimate.mse, estimate.low, estimate.high, float(estimate.trusted))
-        for gauge, value in zip(self._gauges.values(), values, strict=True):
+        """Set the gauges of the estimate's metric."""
+        name = of_metric(ESTIMATED, estimate.metric)
+        gauges = self._gauges.setdefault(name, []) or self._made(name)
+        values = (estimate.value, estimate.low, estimate.high, float(estimate.trusted))
+        for gauge, value in zip(gauges, values, strict=True):
             gauge.labels(self._model).set(value)
+
+    def _made(self, name: str) -> list[Any]:
+        from prometheus_client import Gauge
+
+        texts = {
+            "": "Estimated error of the latest batch",
+            "_low": "Low end of its 90% interval",
+            "_high": "High end of its 90% interval",
+            "_trusted": "1 if the estimate is to be trusted",
+        }
+        self._gauges[name] = [
+            Gauge(f"trueup_{name}{end}", text, ["model"], registry=self._registry)
+            for end, text in texts.items()
+        ]
+        return self._gauges[name]
 
     def __enter__(self) -> Self:
         return self

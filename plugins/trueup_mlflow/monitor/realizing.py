@@ -17,7 +17,7 @@ from trueup_mlflow.monitor.batch.labels import (
     late_labels,
     merged,
     of_batch,
-    squared_error,
+    realized_error,
 )
 from trueup_mlflow.monitor.batch.tables import read_table
 from trueup_mlflow.monitor.check.check_registry import load_schema
@@ -138,12 +138,12 @@ def _updated(
     changed = record.mark(labelled=len(labels))
     enough = len(labels) >= min_labelled * record.n and len(labels) > 0
     if enough:
-        value = squared_error(predictions, labels)
+        value = realized_error(predictions, labels, record.metric)
         known = record.realized
         if known is None or not np.isclose(known, value, rtol=1e-12, atol=0.0):
             earlier = record.corrections if known is None else (*record.corrections, known)
             changed = changed.mark(realized=value, corrections=earlier)
-            whole = realized_metrics(record.estimate["mse"], value)
+            whole = realized_metrics(record.metric, record.value, value)
             levels = realized_segments(store, changed, predictions, labels, min_labelled)
             store.log_realized(changed, {**whole, **levels})
     if changed != record:
@@ -161,5 +161,5 @@ def realized_segments(
     """Return the realized errors of the levels that ``run --segment`` estimated, as metrics."""
     errors: dict[str, float] = {}
     for levels in store.segments(record.digest):
-        errors |= errors_by_level(predictions, labels, levels, min_labelled)
-    return realized_segment_metrics(errors)
+        errors |= errors_by_level(predictions, labels, levels, min_labelled, record.metric)
+    return realized_segment_metrics(record.metric, errors)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup import __version__
+from trueup.monitoring.metrics import metric_of
 from trueup_mlflow.monitor.state import Coverage, State, short, state_of
 from trueup_mlflow.write.monitor_items import BatchRecord
 
@@ -33,7 +34,7 @@ td:last-child,th:last-child,td:first-child{text-align:left}.bad{color:#b00020}.n
 <p class="note">{% if aliases %}{{ aliases | join(", ") }}; {% endif %}
 {{ records | length }} {{ "batch" if records | length == 1 else "batches" }},
 {{ records[0].day }}{% if records[0].day != records[-1].day %} to {{ records[-1].day }}{% endif %};
-page of {{ made }} UTC by trueup {{ version }}</p>
+{{ quantity }}; page of {{ made }} UTC by trueup {{ version }}</p>
 """
 _BOTTOM = """
 <p>{% if coverage.n %}
@@ -49,7 +50,7 @@ No labels have arrived yet.
 {% set estimate = record.estimate %}
 <tr><td>{{ record.day if by_day else record.time[:16] | replace("T", " ") }}</td>
 <td>{{ record.n }}{{ " (few)" if few[loop.index0] }}</td>
-<td>{{ estimate.mse | short }}</td>
+<td>{{ record.estimated | short }}</td>
 <td>{{ estimate.low | short }} to {{ estimate.high | short }}</td>
 <td>{% if record.realized is not none %}
 <span class="{{ "bad" if record.covered == false }}">{{ record.realized | short }}
@@ -88,6 +89,7 @@ def render_report(
     values = {
         "model_uri": model_uri,
         "records": records,
+        "quantity": metric_of(records[0].metric).words,
         "few": _few_rows(records)[0],
         "by_day": all(record.timestamp % _DAY < 1_000 for record in records),
         "coverage": Coverage.of(records),
@@ -108,22 +110,24 @@ def draw_series(records: Sequence[BatchRecord], thresholds: Sequence[float] = ()
     figure = Figure(figsize=(9.5, 3.5), layout="constrained")
     axes = figure.add_subplot()
     times = np.array([record.timestamp for record in records]).astype("datetime64[ms]")
-    low, mse, high, realized = _columns(records)
+    low, value, high, realized = _columns(records)
     axes.fill_between(times, low, high, alpha=0.2, lw=0, label="90% interval")
     axes.vlines(times, low, high, alpha=0.3, lw=1.5)  # a batch between two that failed has no area
-    axes.plot(times, mse, color="C0", label="estimated")
+    axes.plot(times, value, color="C0", label="estimated")
     few, limit = _few_rows(records)
-    axes.plot(times[~few], mse[~few], "o", color="C0")
+    axes.plot(times[~few], value[~few], "o", color="C0")
     if few.any():
         label = f"estimated, fewer than {limit:.0f} rows"
-        axes.plot(times[few], mse[few], "o", color="C0", mfc="white", label=label)
+        axes.plot(times[few], value[few], "o", color="C0", mfc="white", label=label)
     _draw_realized(axes, records, times, realized)
     doubtful = np.array([not record.estimate["trusted"] for record in records])
     if doubtful.any():
-        axes.plot(times[doubtful], mse[doubtful], "rs", mfc="none", ms=9, label="not to be trusted")
+        axes.plot(
+            times[doubtful], value[doubtful], "rs", mfc="none", ms=9, label="not to be trusted"
+        )
     for threshold in thresholds:
         axes.axhline(threshold, color="#b00020", ls="--", label=f"threshold {short(threshold)}")
-    axes.set_ylabel("mean squared error")
+    axes.set_ylabel(metric_of(records[0].metric).words)
     if np.ptp(times.astype(np.int64)) < 1_000:  # one moment: the axis would span years
         axes.set_xlim(times[0] - np.timedelta64(_DAY, "ms"), times[0] + np.timedelta64(_DAY, "ms"))
     ticks = AutoDateLocator(minticks=4, maxticks=8)  # type: ignore[no-untyped-call]
@@ -149,7 +153,7 @@ def _draw_realized(axes: Any, records: Sequence[BatchRecord], times: Any, realiz
 def _columns(records: Sequence[BatchRecord]) -> NDArray[np.float64]:
     """Return low ends, estimates, high ends and realized errors."""
     rows = [
-        [*(record.number(name) for name in ("low", "mse", "high")), _number(record.realized)]
+        [record.number("low"), record.value, record.number("high"), _number(record.realized)]
         for record in records
     ]
     return np.array(rows).T

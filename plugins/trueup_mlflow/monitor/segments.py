@@ -130,5 +130,5 @@ def _level(session: Session, record: BatchRecord, rows: pd.DataFrame) -> MSEEsti
     estimate = session.check.consensus.estimate(
         schema.features_of(rows), session.model.predict(rows, schema)
     )
-    factor = record.number("mse") / record.raw["mse"] if record.raw.get("mse") else 1.0
+    factor = record.value / record.raw["mse"] if record.raw.get("mse") else 1.0
     return estimate.scaled(factor)

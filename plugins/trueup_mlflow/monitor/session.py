@@ -72,7 +72,7 @@ class Session:
         features = schema.features_of(table)
         prediction = self.model.predict(table, schema)
         ids = checked_ids(table, schema.row_id, schema.id_kind)
-        digest = digest_of(features, prediction, ids if schema.row_id else None)
+        digest = digest_of(features, prediction, ids if schema.row_id else None, schema.metric)
         timestamp = timestamp_of(at, digest)
         records = self.store.records()
         known = next((record for record in records if record.digest == digest), None)
@@ -82,7 +82,7 @@ class Session:
             return known
         estimate = self.check.consensus.estimate(features, prediction)
         raw = _raw_of(estimate, schema.reference_error)
-        learned = _learned_for(raw, records, timestamp, schema.scale_prior)
+        learned = _learned_for(raw, records, timestamp, schema.scale_prior, schema.metric)
         found = with_trust(estimate, learned, schema.alarms(features, prediction))
         record = known or BatchRecord(
             digest=digest,
@@ -96,7 +96,7 @@ class Session:
         )
         if not found.is_finite:  # there is nothing to log, and it is not trusted
             return record
-        one_step = self.check.one_step.estimate(features, prediction).mse
+        one_step = self.check.one_step_error(features, prediction)
         return self._log(record, estimate_metrics(found, one_step, raw.mse), ids, prediction)
 
     def _log(
@@ -124,24 +124,33 @@ def _say_known(known: BatchRecord) -> None:
 
 def _raw_of(estimate: MSEEstimate, reference_error: float | None) -> Raw:
     """Return the estimate as it is before learning; without a reference error it never moved."""
-    reference = estimate.mse if reference_error is None else reference_error
-    return Raw(estimate.mse, estimate.low, estimate.high, reference)
+    reference = estimate.value if reference_error is None else reference_error
+    return Raw(estimate.value, estimate.low, estimate.high, reference)
 
 
 def _learned_for(
-    raw: Raw, records: Sequence[BatchRecord], timestamp: int, scale_prior: Sequence[float]
+    raw: Raw,
+    records: Sequence[BatchRecord],
+    timestamp: int,
+    scale_prior: Sequence[float],
+    metric: str,
 ) -> Learned:
     """Return the estimate of a batch of a time, given the records as they are now.
 
-    A batch learns from batches of earlier times only, also where it is estimated after later ones.
+    A batch learns from batches of earlier times only, also where it is estimated after later ones,
+    and of its own metric.
     """
-    before = [record for record in records if record.timestamp < timestamp and record.logged]
+    before = [
+        record
+        for record in records
+        if record.timestamp < timestamp and record.logged and record.metric == metric
+    ]
     return learn(raw, [_earlier(record) for record in before], scale_prior)
 
 
 def _earlier(record: BatchRecord) -> Earlier:
     if not record.raw:  # kept by a version that did not learn
-        values = {name: float(record.estimate[name]) for name in ("mse", "low", "high")}
-        return Earlier(Raw(**values, reference=values["mse"]), record.realized)
+        low, high = float(record.estimate["low"]), float(record.estimate["high"])
+        return Earlier(Raw(record.value, low, high, reference=record.value), record.realized)
     outlook = Outlook(**record.outlook) if record.outlook else None
     return Earlier(Raw(**record.raw), record.realized, outlook)

@@ -42,7 +42,7 @@ def state_of(records: Sequence[BatchRecord], fail_above: float | None = None) ->
     if not records:
         return State("watch", "no batch yet")
     newest = records[-1]
-    mse = newest.number("mse")
+    value = newest.value
     realized = [record for record in records if record.covered is not None]
     above = [record for record in realized[-_RECENT:] if record.side > 0]
     if fail_above is not None and realized and (realized[-1].realized or 0.0) > fail_above:
@@ -57,14 +57,14 @@ def state_of(records: Sequence[BatchRecord], fail_above: float | None = None) ->
         reference = short(realized[-1].raw["reference"])
         what = f"every realized error is more than twice that of the reference, {reference}"
         return State("watch", f"{what}: were its rows training rows?")
-    if newest.estimate["trusted"] is not True or math.isnan(mse):
+    if newest.estimate["trusted"] is not True or math.isnan(value):
         return State("watch", f"the estimate of {newest.day} is not to be trusted")
-    if fail_above is not None and mse > fail_above:
+    if fail_above is not None and value > fail_above:
         return State("watch", f"the estimate of {newest.day} is above {short(fail_above)}")
     if realized and realized[-1] in above:
         return State("watch", f"the realized error of {realized[-1].day} was above its interval")
     held = f", {len(realized)} of {len(records)} batches with labels"
-    return State("fine", f"{short(mse)} estimated on {newest.day}{held}")
+    return State("fine", f"{short(value)} estimated on {newest.day}{held}")
 
 
 def _far_above_reference(realized: Sequence[BatchRecord]) -> bool:

@@ -37,6 +37,8 @@ from trueup_mlflow.write.monitor_items import (
     MONITOR_ROLE,
     VERSION_OF_MODEL_TAG,
     BatchRecord,
+    of_metric,
+    of_newest_metric,
 )
 from trueup_mlflow.write.runs import mark_as_model_training
 
@@ -180,7 +182,8 @@ class MonitorStore:
     def describe(self) -> None:
         """Let name and description of the run say how the monitored version stands."""
         run = self.run()
-        state = state_of(records_of(run), kept_threshold(self._version.tags))
+        records = of_newest_metric(records_of(run))
+        state = state_of(records, kept_threshold(self._version.tags))
         name = f"monitor version {self._version.version}: {state.verdict}"
         if run.info.run_name != name:
             self._client.update_run(self.run_id, name=name)
@@ -194,7 +197,8 @@ class MonitorStore:
 
     def log(self, record: BatchRecord, metrics: dict[str, float]) -> None:
         """Log the metrics of a batch to the run and to the model, unless they are there."""
-        key = ESTIMATED if ESTIMATED in metrics else next(iter(metrics))
+        key = of_metric(ESTIMATED, record.metric)
+        key = key if key in metrics else next(iter(metrics))
         history = self._client.get_metric_history(self.run_id, key)
         if any(m.timestamp == record.timestamp and m.step == record.step for m in history):
             return

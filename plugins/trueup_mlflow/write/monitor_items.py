@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from trueup.errors import InvalidInputError
 from trueup.monitoring import MSEEstimate
+from trueup.monitoring.metrics import DEFAULT_METRIC, metric_of
 
 CHECK_ROLE = "check_train"
 MONITOR_ROLE = "monitor"
@@ -22,12 +23,19 @@ BATCH_TAG = "trueup.batch."
 CLAIM_PARAM = "trueup.claim."
 FAIL_ABOVE_TAG = "trueup.fail_above"
 
+METRIC_TAG = "trueup.metric"
+
 ESTIMATED = "estimated_mse"
 UNLEARNED = "estimated_mse_unlearned"
 ONE_STEP = "estimated_mse_one_step"
 REALIZED = "realized_mse"
 ESTIMATION_ERROR = "estimation_error"
 TRUSTED = "trusted"
+
+
+def of_metric(key: str, metric: str) -> str:
+    """Return the key of the MSE under the name of another metric."""
+    return key.replace("_mse", f"_{metric}")
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,7 @@ class BatchRecord:
     logged : bool
         Whether its metrics are in the store.
     realized : float or None
-        Mean squared error of the labelled rows, once enough labels have arrived.
+        Error of the labelled rows by the metric, once enough labels have arrived.
     raw : dict
         ``mse``, ``low`` and ``high`` before learning, and the error of the ``reference``.
     outlook : dict
@@ -86,6 +94,21 @@ class BatchRecord:
         return self.time[:10]
 
     @property
+    def metric(self) -> str:
+        """What was estimated; records of earlier versions have the mean squared error."""
+        return str(self.estimate.get("metric", DEFAULT_METRIC))
+
+    @property
+    def estimated(self) -> Any:
+        """The estimate as it is stored."""
+        return self.estimate[self.metric]
+
+    @property
+    def value(self) -> float:
+        """The estimate; NaN where it is no number."""
+        return self.number(self.metric)
+
+    @property
     def covered(self) -> bool | None:
         """Whether the interval held the realized error; None before labels."""
         low, high = self.estimate["low"], self.estimate["high"]
@@ -107,7 +130,8 @@ class BatchRecord:
     def decided_by(self, claim: Mapping[str, Any]) -> BatchRecord:
         """Return the record with what the first process to claim the batch decided."""
         logged = claim["metrics"]
-        names = {"mse": ESTIMATED, "low": f"{ESTIMATED}_low", "high": f"{ESTIMATED}_high"}
+        key = of_metric(ESTIMATED, self.metric)
+        names = {self.metric: key, "low": f"{key}_low", "high": f"{key}_high"}
         values = {name: logged[key] for name, key in names.items() if key in logged}
         return replace(
             self,
@@ -135,7 +159,8 @@ class BatchRecord:
             moved = tuple((str(name), shift) for name, shift in values["moved"])
             corrections = tuple(values.get("corrections", ()))
             record = cls(**{**values, "moved": moved, "corrections": corrections})
-            _ = record.time, [record.estimate[name] for name in ("mse", "low", "high", "trusted")]
+            _ = record.time, [record.estimate[name] for name in ("low", "high", "trusted")]
+            _ = metric_of(record.metric), record.estimated
         except (LookupError, TypeError, ValueError, OverflowError, OSError) as error:
             raise InvalidInputError(
                 "a batch of the monitor run must be a record of trueup",
@@ -145,14 +170,14 @@ class BatchRecord:
         return record
 
     def number(self, name: str) -> float:
-        """Return ``mse``, ``low`` or ``high`` of the estimate; NaN where it is no number."""
+        """Return ``low`` or ``high`` of the estimate; NaN where it is no number."""
         value = self.estimate[name]
         return float(value) if isinstance(value, (int, float)) else math.nan
 
     def as_estimate(self) -> MSEEstimate:
         """Return the estimate that was logged; what was not finite is NaN again."""
         return MSEEstimate(
-            mse=self.number("mse"),
+            mse=self.value,
             low=self.number("low"),
             high=self.number("high"),
             members=self.estimate["members"],
@@ -160,41 +185,51 @@ class BatchRecord:
             reasons=tuple(self.estimate["reasons"]),
             n=self.estimate["n"],
             diagnostics=self.estimate["diagnostics"],
+            metric=self.metric,
         )
 
 
 def estimate_metrics(estimate: MSEEstimate, one_step: float, unlearned: float) -> dict[str, float]:
     """Return the metrics of one batch; values that are not finite are left out."""
     values = {
-        ESTIMATED: estimate.mse,
+        ESTIMATED: estimate.value,
         UNLEARNED: unlearned,
         f"{ESTIMATED}_low": estimate.low,
         f"{ESTIMATED}_high": estimate.high,
         ONE_STEP: one_step,
         TRUSTED: float(estimate.trusted),
-        **{f"support/{name}": value for name, value in estimate.diagnostics.items()},
     }
-    return {key: value for key, value in values.items() if math.isfinite(value)}
+    support = {f"support/{name}": value for name, value in estimate.diagnostics.items()}
+    named = {of_metric(key, estimate.metric): value for key, value in values.items()} | support
+    return {key: value for key, value in named.items() if math.isfinite(value)}
 
 
 def segment_metrics(segment: str, estimate: MSEEstimate) -> dict[str, float]:
     """Return the metrics of a level of a column, ``segment`` being ``<column>/<level>``."""
-    values = {
-        f"segment/{segment}/{ESTIMATED}": estimate.mse,
-        f"segment/{segment}/{ESTIMATED}_low": estimate.low,
-        f"segment/{segment}/{ESTIMATED}_high": estimate.high,
-    }
+    key = f"segment/{segment}/{of_metric(ESTIMATED, estimate.metric)}"
+    values = {key: estimate.value, f"{key}_low": estimate.low, f"{key}_high": estimate.high}
     return {key: value for key, value in values.items() if math.isfinite(value)}
 
 
-def realized_segment_metrics(errors: Mapping[str, float]) -> dict[str, float]:
+def realized_segment_metrics(metric: str, errors: Mapping[str, float]) -> dict[str, float]:
     """Return the realized errors of levels, by ``<column>/<level>``, as metrics."""
-    return {f"segment/{segment}/{REALIZED}": value for segment, value in errors.items()}
+    key = of_metric(REALIZED, metric)
+    return {f"segment/{segment}/{key}": value for segment, value in errors.items()}
 
 
-def realized_metrics(estimated: float, realized: float) -> dict[str, float]:
+def realized_metrics(metric: str, estimated: float, realized: float) -> dict[str, float]:
     """Return the realized error and how far the estimate was from it."""
-    return {REALIZED: realized, ESTIMATION_ERROR: estimated - realized}
+    values = {REALIZED: realized, ESTIMATION_ERROR: estimated - realized}
+    return {of_metric(key, metric): value for key, value in values.items()}
+
+
+def of_newest_metric(records: Sequence[BatchRecord]) -> list[BatchRecord]:
+    """Return the batches whose metric is that of the last one logged.
+
+    A version whose check was made anew for another metric has batches of both.
+    """
+    newest = max(records, key=lambda record: record.step, default=None)
+    return [record for record in records if newest is not None and record.metric == newest.metric]
 
 
 def check_name(model: str) -> str:

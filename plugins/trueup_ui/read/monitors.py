@@ -18,6 +18,8 @@ from trueup_mlflow.write.monitor_items import (
     MONITOR_ROLE,
     VERSION_OF_MODEL_TAG,
     BatchRecord,
+    of_metric,
+    of_newest_metric,
 )
 
 _MOST_RUNS = 10_000
@@ -29,7 +31,7 @@ class Segment:
     """The latest estimate for ``<column>/<level>``, with its 90% interval where there is one."""
 
     name: str
-    mse: float
+    value: float
     low: float | None
     high: float | None
 
@@ -45,7 +47,7 @@ class MonitoredVersion:
     experiment_id, run_id : str
         Of its monitor run; "" before the first batch.
     records : tuple of BatchRecord
-        Its batches in the order of their time.
+        Its batches in the order of their time, of the metric that the last one has.
     segments : tuple of Segment
         The latest estimates of levels of columns.
     n_unreadable : int
@@ -75,14 +77,16 @@ def monitored_versions(client: MlflowClient) -> list[MonitoredVersion]:
 def _version(model: str, version: str, run: Run | None) -> MonitoredVersion:
     if run is None:
         return MonitoredVersion(model, version, "", "", ())
-    records, n_unreadable = _records(run)
+    found, n_unreadable = _records(run)
+    records = of_newest_metric(found)
+    estimated = of_metric(ESTIMATED, records[0].metric) if records else ESTIMATED
     return MonitoredVersion(
         model,
         version,
         str(run.info.experiment_id),
         str(run.info.run_id),
         tuple(sorted(records, key=lambda record: (record.timestamp, record.digest))),
-        tuple(_segments(run.data.metrics)),
+        tuple(_segments(run.data.metrics, estimated)),
         n_unreadable,
     )
 
@@ -99,12 +103,12 @@ def _records(run: Run) -> tuple[list[BatchRecord], int]:
     return found, n_unreadable
 
 
-def _segments(metrics: Mapping[str, float]) -> Iterator[Segment]:
+def _segments(metrics: Mapping[str, float], estimated: str) -> Iterator[Segment]:
     """Yield the levels of columns that were estimated for themselves, by name."""
     for key in sorted(metrics):
-        if key.startswith(_SEGMENT) and key.endswith(f"/{ESTIMATED}"):
+        if key.startswith(_SEGMENT) and key.endswith(f"/{estimated}"):
             low, high = (metrics.get(f"{key}_{end}") for end in ("low", "high"))
-            name = key.removeprefix(_SEGMENT).removesuffix(f"/{ESTIMATED}")
+            name = key.removeprefix(_SEGMENT).removesuffix(f"/{estimated}")
             yield Segment(name, metrics[key], low, high)
 
 

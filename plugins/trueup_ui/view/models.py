@@ -117,7 +117,7 @@ def age(now: datetime, timestamp: int) -> str:
 
 def time_line(records: Sequence[BatchRecord]) -> TimeLine | None:
     """Return the series of a version on axes from zero; None without a finite estimate."""
-    records = [record for record in records if math.isfinite(record.number("mse"))]
+    records = [record for record in records if math.isfinite(record.value)]
     if not records:
         return None
     times = Axis.over(record.timestamp for record in records)
@@ -139,24 +139,23 @@ def _heights(records: Sequence[BatchRecord]) -> Iterator[float]:
     for record in records:
         found = (
             record.number("high") if record.estimate["trusted"] else math.nan,
-            record.number("mse"),
+            record.value,
             realized_of(record),
         )
         yield from (value for value in found if value is not None and math.isfinite(value))
 
 
 def _point(record: BatchRecord, times: Axis, values: Axis) -> Point:
-    def height(value: float) -> float:
-        return round(100.0 - values.at(value), 2)
+    def height(error: float) -> float:
+        return round(100.0 - values.at(error), 2)
 
-    mse, realized = record.number("mse"), realized_of(record)
-    low, high = (
-        end if math.isfinite(end) else mse for end in (record.number("low"), record.number("high"))
-    )
-    label = f"{mse:.4g} [{low:.4g}, {high:.4g}]"
+    value, realized = record.value, realized_of(record)
+    ends = (record.number("low"), record.number("high"))
+    low, high = (end if math.isfinite(end) else value for end in ends)
+    label = f"{value:.4g} [{low:.4g}, {high:.4g}]"
     return Point(
         times.at(record.timestamp),
-        height(mse),
+        height(value),
         height(low),
         height(high),
         None if realized is None else height(realized),

@@ -15,6 +15,7 @@ from trueup.monitoring.batch import Batch
 from trueup.monitoring.features import FeatureEncoder
 from trueup.monitoring.inputs import FloatArray, finite_vector, is_binary
 from trueup.monitoring.learning.reference_periods import PeriodShift, period_shifts
+from trueup.monitoring.metrics import DEFAULT_METRIC, SquaredForm, metric_of
 from trueup.monitoring.networks.out_of_fold import is_refittable, out_of_fold_predictions
 from trueup.monitoring.panel.fitted import ConsensusPanel, TrainingPanel, panel_from_arrays
 from trueup.monitoring.panel.fitting import (
@@ -59,9 +60,15 @@ class ConsensusEstimator:
         Whether the model has seen the rows that ``fit`` is given.
     random_state : int, default 0
         Seed of everything random; the same batch gives the same estimate.
+    metric : str, default "mse"
+        What is estimated: "mse", "mae", or a loss of :data:`trueup.losses.LOSSES`.
 
     Notes
     -----
+    Other metrics than the MSE are estimated as squared errors of labels that lie the root of the
+    row's loss away from the prediction: all that follows holds for them. For labels in {0, 1} the
+    MSE is the Brier score.
+
     Members for a numeric target: RuLSIF-weighted error (``importance``), mean error of the nearest
     neighbours (``neighbours``), doubly robust calibrated disagreement (``disagreement``), and two
     check models: K* on out-of-sample errors (``one_step``), and K* on training errors
@@ -88,7 +95,12 @@ class ConsensusEstimator:
     """
 
     def __init__(
-        self, model: Any = None, *, reference: ReferenceKind = "held-out", random_state: int = 0
+        self,
+        model: Any = None,
+        *,
+        reference: ReferenceKind = "held-out",
+        random_state: int = 0,
+        metric: str = DEFAULT_METRIC,
     ) -> None:
         if reference not in get_args(ReferenceKind):
             raise InvalidInputError(
@@ -101,6 +113,8 @@ class ConsensusEstimator:
         self.random_state = random_state
         self._encoder = FeatureEncoder()
         self._support = SupportCheck()
+        self.metric = metric_of(metric).name
+        self._form = SquaredForm(metric_of(metric))
         self._binary = False
         self._skipped: tuple[str, ...] = ()
         self._panel: ConsensusPanel | TrainingPanel | None = None
@@ -139,13 +153,16 @@ class ConsensusEstimator:
                 "Give more labelled rows.",
             )
         self._binary = is_binary(y_true)
+        self._form = SquaredForm.fitted(self.metric, y_true, y_pred)
         self._support = SupportCheck().fit(x, self.random_state)
         unseen = self._out_of_sample(X, y_pred, y_true)
         if unseen is None:
-            self._panel = fit_training_panel(x, y_pred, y_true, self.random_state)
+            labels = self._form.labels(y_true, y_pred)
+            self._panel = fit_training_panel(x, y_pred, labels, self.random_state)
             self._skipped = (BIASED_LOW,)
         else:
-            self._fit_panel(Labelled(x, y_pred, unseen, y_true, self.reference == "train"))
+            trained = self.reference == "train"
+            self._fit_panel(Labelled(x, y_pred, unseen, y_true, trained, self._form))
         return self
 
     def estimate(self, X: Any, y_pred: Any) -> MSEEstimate:
@@ -173,27 +190,38 @@ class ConsensusEstimator:
         """
         panel = self._fitted()
         batch = Batch(self._encoder, X, y_pred)
+        self._form.metric.require_predictions(batch.y_pred)
         support = self._support.judge(
             batch.sample(SUPPORT_ROWS, self.random_state), self.random_state
         )
         found = panel.judge(batch, self.random_state)
         far = panel.any_check.far_reasons(batch)
-        return MSEEstimate(
-            mse=found.mse,
-            low=found.low,
-            high=found.high,
-            members=found.members,
-            trusted=support.trusted and not far and not isinstance(panel, TrainingPanel),
-            reasons=(*support.reasons, *far, *self._skipped, *batch.novelties()),
-            n=len(batch),
-            diagnostics={**support.diagnostics, **found.diagnostics},
-        ).checked()
+        return (
+            MSEEstimate(
+                mse=found.mse,
+                low=found.low,
+                high=found.high,
+                members=found.members,
+                trusted=support.trusted and not far and not isinstance(panel, TrainingPanel),
+                reasons=(*support.reasons, *far, *self._skipped, *batch.novelties()),
+                n=len(batch),
+                diagnostics={**support.diagnostics, **found.diagnostics},
+                metric=self.metric,
+            )
+            .checked()
+            .scaled(1.0 / self._form.unit)
+        )
 
     @property
     def reference_error(self) -> float | None:
-        """Mean squared error on the reference; None where only training errors are known."""
+        """Error on the reference; None where only training errors are known."""
         panel = self._fitted()
-        return None if isinstance(panel, TrainingPanel) else panel.mean_error
+        return None if isinstance(panel, TrainingPanel) else panel.mean_error / self._form.unit
+
+    @property
+    def form(self) -> SquaredForm:
+        """How the loss of a row is a squared error."""
+        return self._form
 
     def period_shifts(self, times: Any) -> tuple[PeriodShift, ...]:
         """Return how the error moves between the periods of the reference.
@@ -227,7 +255,12 @@ class ConsensusEstimator:
     @classmethod
     def _restored(cls, arrays: Arrays) -> Self:
         state = untext(arrays["state"])
-        loaded = cls(reference=state["reference"], random_state=state["random_state"])
+        loaded = cls(
+            reference=state["reference"],
+            random_state=state["random_state"],
+            metric=state.get("metric", DEFAULT_METRIC),  # kept by a version that had but one
+        )
+        loaded._form = SquaredForm(loaded._form.metric, float(state.get("unit", 1.0)))
         loaded._binary, loaded._skipped = state["binary"], tuple(state["skipped"])
         loaded._encoder = FeatureEncoder.from_arrays(unnest("encoder", arrays))
         loaded._support = SupportCheck.from_arrays(unnest("support", arrays))
@@ -244,6 +277,8 @@ class ConsensusEstimator:
             "binary": self._binary,
             "skipped": self._skipped,
             "checks": panel.check_names(),
+            "metric": self.metric,
+            "unit": self._form.unit,
         }
         arrays: Arrays = {"state": text(settings)}
         arrays |= nest("encoder", self._encoder.to_arrays())

@@ -17,8 +17,9 @@ class MSEEstimate(Presented):
     Attributes
     ----------
     mse : float
-        The estimate, in squared units of the target, at least 0. For labels in {0, 1} it is the
-        Brier score.
+        The estimate, at least 0: of the mean squared error, in squared units of the target (for
+        labels in {0, 1} the Brier score), or of another ``metric``, which ``value`` is no misnomer
+        for.
     low, high : float
         90% interval for the error that these rows will realize, ``low <= mse <= high``.
     members : mapping of str to float
@@ -33,6 +34,8 @@ class MSEEstimate(Presented):
         The numbers behind the support flags: ``domain_auc`` (0.5 = same distribution), ``outside``
         (share of rows outside of the reference, 0 to 1), ``effective_sample_size`` (share of the
         reference, 0 to 1), ``disagreement_ratio`` (1 = as on the reference).
+    metric : str, default "mse"
+        What was estimated.
 
     Notes
     -----
@@ -57,6 +60,12 @@ class MSEEstimate(Presented):
     reasons: tuple[str, ...]
     n: int
     diagnostics: Mapping[str, float] = field(default_factory=dict)
+    metric: str = "mse"
+
+    @property
+    def value(self) -> float:
+        """The estimate of ``metric``."""
+        return self.mse
 
     @property
     def is_finite(self) -> bool:
@@ -73,8 +82,9 @@ class MSEEstimate(Presented):
     def summary(self) -> str:
         """Return the estimate and whether to trust it, in a sentence."""
         trust = "trusted" if self.trusted else f"not trusted: {'; '.join(self.reasons)}"
+        what = "error" if self.metric == "mse" else self.metric.replace("_", " ")
         return (
-            f"Estimated error {self.mse:.4g} [{self.low:.4g}, {self.high:.4g}] of {self.n} rows, "
+            f"Estimated {what} {self.mse:.4g} [{self.low:.4g}, {self.high:.4g}] of {self.n} rows, "
             f"{trust}."
         )
 
@@ -84,14 +94,19 @@ class MSEEstimate(Presented):
         return [Line("estimate", self.mse, self.low, self.high), *members]
 
     def scaled(self, factor: float) -> MSEEstimate:
-        """Return the estimate and its interval times a factor."""
+        """Return the estimate, its interval and the members times a factor."""
+        members = {name: value * factor for name, value in self.members.items()}
         low, high = self.low * factor, self.high * factor
-        return replace(self, mse=self.mse * factor, low=low, high=high)
+        return replace(self, mse=self.mse * factor, low=low, high=high, members=members)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings and lists, ready for JSON; what is not finite is None."""
+        """Return plain numbers, strings and lists, ready for JSON; what is not finite is None.
+
+        The estimate has the name of its metric.
+        """
         return {
-            "mse": _finite(self.mse),
+            "metric": self.metric,
+            self.metric: _finite(self.mse),
             "low": _finite(self.low),
             "high": _finite(self.high),
             "members": {name: _finite(value) for name, value in self.members.items()},

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
+from trueup.monitoring.metrics import metric_of
 from trueup.read.ids import id_texts
 from trueup_mlflow.monitor.batch.schema import Schema
 from trueup_mlflow.monitor.check.classes import label_numbers
@@ -81,22 +82,29 @@ def of_batch(predictions: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
     return labels[labels[ROW_ID].isin(set(_keys(predictions)))].reset_index(drop=True)
 
 
-def squared_error(predictions: pd.DataFrame, labels: pd.DataFrame) -> float:
-    """Return the mean squared error of the rows of a batch that have a label."""
+def realized_error(predictions: pd.DataFrame, labels: pd.DataFrame, metric: str) -> float:
+    """Return the error by a metric of the rows of a batch that have a label."""
     keyed = pd.DataFrame({ROW_ID: _keys(predictions), PREDICTION: predictions[PREDICTION]})
     rows = keyed.merge(labels, on=ROW_ID)
-    return float(((rows[LABEL] - rows[PREDICTION]) ** 2).mean())
+    y_true, y_pred = (rows[name].to_numpy(dtype=np.float64) for name in (LABEL, PREDICTION))
+    return float(metric_of(metric).of(y_true, y_pred).mean())
 
 
 def errors_by_level(
-    predictions: pd.DataFrame, labels: pd.DataFrame, levels: pd.DataFrame, min_labelled: float
+    predictions: pd.DataFrame,
+    labels: pd.DataFrame,
+    levels: pd.DataFrame,
+    min_labelled: float,
+    metric: str,
 ) -> dict[str, float]:
-    """Return the mean squared error of each level of which enough rows have a label."""
+    """Return the error by a metric of each level of which enough rows have a label."""
     keyed = levels.assign(**{ROW_ID: _keys(levels)})
     counts = keyed[SEGMENT].value_counts()
     present = keyed[keyed[ROW_ID].isin(set(labels[ROW_ID]))]
     return {
-        str(level): squared_error(predictions, labels[labels[ROW_ID].isin(set(rows[ROW_ID]))])
+        str(level): realized_error(
+            predictions, labels[labels[ROW_ID].isin(set(rows[ROW_ID]))], metric
+        )
         for level, rows in present.groupby(SEGMENT)
         if len(rows) >= min_labelled * counts[level]
     }

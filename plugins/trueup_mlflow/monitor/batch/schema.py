@@ -11,6 +11,7 @@ import pandas as pd
 
 from trueup.errors import InvalidInputError
 from trueup.monitoring.learning.learning import SCALE_PRIOR
+from trueup.monitoring.metrics import DEFAULT_METRIC
 from trueup.monitoring.trust.alarms import ReferenceProfile
 
 IdKind = Literal["integer", "text"]
@@ -39,11 +40,13 @@ class Schema:
     id_kind : {"integer", "text"} or None
         What row ids are; None where it was not kept.
     reference_error : float or None
-        Mean squared error on the reference.
+        Error on the reference.
     scale_prior : tuple of float
         How much the error may drift; see :mod:`trueup.monitoring.learning.reference_periods`.
     profile : dict
         :class:`ReferenceProfile` as JSON.
+    metric : str
+        What is estimated; see :mod:`trueup.monitoring.metrics`.
     """
 
     target: str
@@ -59,6 +62,7 @@ class Schema:
     reference_error: float | None = None
     scale_prior: tuple[float, ...] = SCALE_PRIOR
     profile: Mapping[str, Any] | None = None
+    metric: str = DEFAULT_METRIC
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Schema:

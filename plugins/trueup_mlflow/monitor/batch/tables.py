@@ -14,6 +14,7 @@ from pyarrow.compute import local_timestamp
 from pyarrow.types import is_timestamp
 
 from trueup.errors import InvalidInputError
+from trueup.monitoring.metrics import DEFAULT_METRIC
 from trueup.read.files import require_room
 from trueup.read.tables import read_file
 from trueup_mlflow.monitor.batch.row_ids import ids_from_csv
@@ -103,10 +104,17 @@ def _csv(path: Path, row_id: str | None, kind: IdKind | None) -> pd.DataFrame:
 
 
 def digest_of(
-    features: pd.DataFrame, prediction: np.ndarray[Any, Any], ids: pd.Series | None
+    features: pd.DataFrame,
+    prediction: np.ndarray[Any, Any],
+    ids: pd.Series | None,
+    metric: str = DEFAULT_METRIC,
 ) -> str:
-    """Return the hash that says which batch this is: of its rows, in whatever order."""
+    """Return the hash that says which batch this is: of its rows, in whatever order.
+
+    A batch is another one where another metric is estimated on it.
+    """
     rows = features.reset_index(drop=True).assign(_prediction=prediction)
     rows = rows if ids is None else rows.assign(_id=ids)
     hashed = np.sort(pd.util.hash_pandas_object(rows, index=False).to_numpy())
-    return hashlib.blake2b(hashed.tobytes(), digest_size=8).hexdigest()
+    person = b"" if metric == DEFAULT_METRIC else metric.encode()[:16]
+    return hashlib.blake2b(hashed.tobytes(), digest_size=8, person=person).hexdigest()

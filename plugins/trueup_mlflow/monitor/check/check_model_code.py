@@ -36,7 +36,7 @@ class CheckModel(PythonModel):
         prediction = model_input[PREDICTION].to_numpy()
         estimate = self.consensus.estimate(features, prediction)
         one_step = self.one_step.estimate(features, prediction)
-        return {**estimate.to_dict(), "one_step": one_step.mse}
+        return {**estimate.to_dict(), "one_step": one_step.value / self.consensus.form.unit}
 
 
 mlflow.models.set_model(CheckModel())

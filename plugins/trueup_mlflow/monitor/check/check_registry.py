@@ -22,6 +22,7 @@ from trueup.monitoring import ConsensusEstimator, OneStepCheckModel
 from trueup.monitoring.inputs import is_binary
 from trueup.monitoring.learning.learning import SCALE_PRIOR
 from trueup.monitoring.learning.reference_periods import scale_prior
+from trueup.monitoring.metrics import DEFAULT_METRIC
 from trueup.monitoring.trust.alarms import ReferenceProfile
 from trueup.read.times import read_times
 from trueup_mlflow.monitor.batch.row_ids import id_kind
@@ -55,6 +56,11 @@ class Check:
     one_step: OneStepCheckModel
     schema: Schema
 
+    def one_step_error(self, features: pd.DataFrame, prediction: Any) -> float:
+        """Return what the paper's L says of a batch."""
+        found = self.one_step.estimate(features, prediction).value
+        return found / self.consensus.form.unit
+
 
 @dataclass(frozen=True)
 class Wishes:
@@ -72,6 +78,8 @@ class Wishes:
         Column of the model's output.
     time_format : str
         Format of times that are text.
+    metric : str
+        What is to be estimated.
     """
 
     target: str
@@ -82,6 +90,7 @@ class Wishes:
     features: Sequence[str] | None = None
     ignore: Sequence[str] = ()
     prediction: str | None = None
+    metric: str = DEFAULT_METRIC
 
     def __post_init__(self) -> None:
         if self.target in (self.row_id, self.time, *(self.features or ())):
@@ -112,9 +121,11 @@ def train_check(model: LoadedModel, reference: pd.DataFrame, wishes: Wishes) -> 
     labels = label_numbers("target", reference[wishes.target], schema.classes)
     prediction = model.predict(reference, schema)
     estimator = model.estimator if wishes.reference_is == "train" else None
-    consensus = ConsensusEstimator(estimator, reference=wishes.reference_is)
-    consensus.fit(features, prediction, labels)
-    one_step = OneStepCheckModel().fit(features, prediction, labels)
+    consensus = ConsensusEstimator(
+        estimator, reference=wishes.reference_is, metric=wishes.metric
+    ).fit(features, prediction, labels)
+    squared_form = consensus.form.labels(labels, prediction)
+    one_step = OneStepCheckModel().fit(features, prediction, squared_form)
     means, spreads = numeric_moments(reference, schema.features)
     told = replace(
         schema,
@@ -152,6 +163,7 @@ def _described(model: LoadedModel, reference: pd.DataFrame, wishes: Wishes) -> S
         prediction=wishes.prediction,
         classes=classes,
         id_kind=id_kind(reference[wishes.row_id]) if wishes.row_id else None,
+        metric=wishes.metric,
     )
 
 

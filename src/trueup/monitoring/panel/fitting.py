@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.monitoring.inputs import FloatArray
+from trueup.monitoring.metrics import SquaredForm
 from trueup.monitoring.one_step import OneStepCheckModel
 from trueup.monitoring.panel.direct_loss import DirectLossEstimator
 from trueup.monitoring.panel.disagreement import fit_disagreement, training_epochs
@@ -36,6 +37,8 @@ class Labelled:
         Labels.
     trained : bool
         Whether the monitored model has seen the rows.
+    form : SquaredForm
+        How the loss of a row is a squared error.
     """
 
     x: FloatArray
@@ -43,6 +46,17 @@ class Labelled:
     unseen: FloatArray
     y_true: FloatArray
     trained: bool
+    form: SquaredForm
+
+    @property
+    def labels(self) -> FloatArray:
+        """Labels whose squared error is the loss of the unseen predictions."""
+        return self.form.labels(self.y_true, self.unseen)
+
+    @property
+    def errors(self) -> FloatArray:
+        """That squared error."""
+        return np.asarray((self.labels - self.unseen) ** 2)
 
 
 def fit_training_panel(
@@ -62,12 +76,11 @@ def fit_panel(rows: Labelled, random_state: int) -> ConsensusPanel:
 def fit_binary_panel(rows: Labelled, random_state: int) -> tuple[ConsensusPanel, tuple[str, ...]]:
     """Fit the members for labels in {0, 1}; return also which were left out and why."""
     check = _check("k", "offset", rows.x, random_state)
-    checks = {"one_step_offset": check.fit_encoded(rows.x, rows.unseen, rows.y_true)}
+    checks = {"one_step_offset": check.fit_encoded(rows.x, rows.unseen, rows.labels)}
     skipped: tuple[str, ...] = ()
     direct = None
-    errors = (rows.y_true - rows.unseen) ** 2
     try:
-        direct = DirectLossEstimator(random_state).fit(rows.x, rows.unseen, errors)
+        direct = DirectLossEstimator(random_state).fit(rows.x, rows.unseen, rows.errors)
     except ImportError as error:
         skipped = (f"direct_loss left out: {error}",)
     reference = _reference(rows, np.zeros(len(rows.x)), random_state)
@@ -81,8 +94,7 @@ def reference_positions(n: int, random_state: int) -> NDArray[np.intp]:
 
 def _reference(rows: Labelled, disagreement: FloatArray, random_state: int) -> Reference:
     kept = reference_positions(len(rows.x), random_state)
-    errors = (rows.y_true - rows.unseen) ** 2
-    return Reference(rows.x[kept], errors[kept], disagreement[kept])
+    return Reference(rows.x[kept], rows.errors[kept], disagreement[kept])
 
 
 def _fit_checks(rows: Labelled, random_state: int) -> dict[str, OneStepCheckModel]:
@@ -90,13 +102,14 @@ def _fit_checks(rows: Labelled, random_state: int) -> dict[str, OneStepCheckMode
     large = len(x) >= _OFFSET_ROWS
     if large or not rows.trained:
         check = _check("k", "offset", x, random_state)
-        checks["one_step_offset"] = check.fit_encoded(x, rows.unseen, rows.y_true)
+        checks["one_step_offset"] = check.fit_encoded(x, rows.unseen, rows.labels)
     if not large:
         check = _check("k_star", "plain", x, random_state)
-        checks["one_step"] = check.fit_encoded(x, rows.unseen, rows.y_true)
+        checks["one_step"] = check.fit_encoded(x, rows.unseen, rows.labels)
     if rows.trained:
         check = _check("k_star", "plain", x, random_state)
-        checks["one_step_train"] = check.fit_encoded(x, rows.y_pred, rows.y_true)
+        labels = rows.form.labels(rows.y_true, rows.y_pred)
+        checks["one_step_train"] = check.fit_encoded(x, rows.y_pred, labels)
     return checks
 
 
