@@ -116,7 +116,7 @@ def check_weight(sample_weight: Any, n: int) -> FloatArray:
     InvalidInputError
         If the weights have another shape, are negative or not finite, or are all zero.
     """
-    if sample_weight is not None and np.ndim(sample_weight) == 0:  # scikit-learn takes one for all
+    if np.isscalar(sample_weight):  # scikit-learn takes one for all
         sample_weight = np.full(n, sample_weight)
     weight = read_weight(sample_weight, n)
     if weight is None:

@@ -16,7 +16,7 @@ from trueup.calibrators import (
     TemperatureCalibrator,
 )
 from trueup.calibrators.field_offset import Offsets, fit_offsets
-from trueup.calibrators.shared_line_plot import fit_shared_line_plot
+from trueup.calibrators.line_plot import fit_shared_line_plot
 from trueup.errors import InvalidInputError
 from trueup.losses import LogLoss
 

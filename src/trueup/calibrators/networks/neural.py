@@ -9,10 +9,15 @@ from scipy.special import expit, softmax
 from trueup.calibrators.base import Calibrator, FieldArrays
 from trueup.calibrators.field_offset import Offsets, fit_in_turns, total_offset
 from trueup.calibrators.levels import UNSEEN, chosen_fields, fit_levels
-from trueup.calibrators.line_plot import LinePlot, quantile_knots, rows_at_knots
+from trueup.calibrators.line_plot import (
+    LinePlot,
+    SharedLinePlot,
+    fit_shared_line_plot,
+    quantile_knots,
+    rows_at_knots,
+)
 from trueup.calibrators.networks.network import Training
 from trueup.calibrators.probabilities import FloatArray, to_logit
-from trueup.calibrators.shared_line_plot import SharedLinePlot, fit_shared_line_plot
 from trueup.errors import InvalidInputError
 
 FieldCodes = dict[str, NDArray[np.intp]]

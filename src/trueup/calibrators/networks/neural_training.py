@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrators.line_plot import LinePlot, RowsAtKnots
+from trueup.calibrators.line_plot import LinePlot, RowsAtKnots, SharedLinePlot
 from trueup.calibrators.networks.network import (
     Network,
     Training,
@@ -19,7 +19,6 @@ from trueup.calibrators.networks.network import (
     stacked_rows,
 )
 from trueup.calibrators.probabilities import FloatArray
-from trueup.calibrators.shared_line_plot import SharedLinePlot
 from trueup.extras import needed_by
 
 with needed_by("This calibrator"):

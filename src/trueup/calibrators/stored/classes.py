@@ -15,10 +15,9 @@ from trueup.calibrators.ilps import ILPSCalibrator
 from trueup.calibrators.judging.guard import Guarded
 from trueup.calibrators.judging.guard_decision import GuardDecision, OriginChange
 from trueup.calibrators.levels import FieldLevels
-from trueup.calibrators.line_plot import LinePlot
+from trueup.calibrators.line_plot import LinePlot, SharedLinePlot
 from trueup.calibrators.networks.network import Network
 from trueup.calibrators.networks.neural import NeuralCalibrator
-from trueup.calibrators.shared_line_plot import SharedLinePlot
 from trueup.calibrators.steps import HistogramCalibrator, IsotonicCalibrator
 from trueup.calibrators.stored.nodes import (
     Node,
