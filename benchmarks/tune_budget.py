@@ -3,7 +3,9 @@
 ``python benchmarks/tune_budget.py TASK`` replays the table of a task that ``tune_tables.py`` made;
 ``python benchmarks/tune_budget.py --report`` prints the tables of all that was replayed.
 A repeat draws which seven seeds the rules may use; the others, on the test rows, give the regret:
-the vanilla test loss of the chosen configuration minus that of the best one of the whole grid.
+the test loss of the chosen configuration minus that of the best one of the whole grid. "All seen"
+chooses by every seed and configuration of the grid on the validation rows: what no rule can beat
+but by luck.
 """
 
 from __future__ import annotations
@@ -11,33 +13,41 @@ from __future__ import annotations
 import argparse
 import csv
 import warnings
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import optuna
+import pandas as pd
 from numpy.typing import NDArray
 from tqdm import tqdm
 from tune_tables import COLUMNS, TABLES, TASKS
 
+from trueup import Evaluation, evaluate
 from trueup.errors import TrueupWarning
-from trueup_optuna import SeedList, SeedObjective, finals, select_best
+from trueup_optuna import SeedList, SeedObjective, finals, report_study
 from trueup_optuna.shrunken_means import FINALISTS, noise_share
 
 FloatArray = NDArray[np.float64]
-Done = tuple[str, str, int, int]
-"""Task, arm, trainings, repeat."""
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "build" / "tune_budget.csv"
+KEPT = ("task", "trainings", "repeat", "arm", "chosen", "goes_by")
 BUDGETS = (60, 120, 240)
 SEARCH_SEEDS = 7
 UNIT = 1e-3
 METRICS = {"vanilla": "validation", "calibrated": "calibrated_validation"}
-BASELINES = ("TPE, 1 seed", "TPE, 5 seeds")
+TESTS = {"vanilla": "test", "calibrated": "calibrated_test"}
+BASELINES = {"TPE, 1 seed": 1, "TPE, 5 seeds": 5}
+OURS: dict[str, Any] = {
+    "budget": None,
+    "budget, vanilla": "vanilla",
+    "budget, calibrated": "calibrated",
+}
+ALL_SEEN = "all seen"
+_EVALUATION = evaluate([0, 1] * 5, [0.4, 0.6] * 5)
 
 
 @dataclass(frozen=True)
@@ -46,15 +56,15 @@ class Repeat:
 
     Attributes
     ----------
-    values : array of shape (seeds, configurations)
-        What the rule sees, under the seeds it may use.
-    truth : array of shape (configurations,)
-        Regret under the other seeds, on test rows.
+    values : mapping of str to array of shape (seeds, configurations)
+        What the rules see of either metric, under the seeds they may use.
+    regret : mapping of str to array of shape (configurations,)
+        Of either metric under the other seeds, on test rows.
     """
 
     grid: dict[str, tuple[Any, ...]]
-    values: FloatArray
-    truth: FloatArray
+    values: dict[str, FloatArray]
+    regret: dict[str, FloatArray]
     number: int
 
     def suggest(self, trial: Any) -> int:
@@ -63,19 +73,28 @@ class Repeat:
         places = [trial.suggest_int(name, 0, len(self.grid[name]) - 1) for name in self.grid]
         return int(np.ravel_multi_index(places, sizes))
 
+    def evaluation(self, trial: Any, seed: int) -> Evaluation:
+        """Return both metrics of a training."""
+        index = self.suggest(trial)
+        both = {metric: float(values[seed, index]) for metric, values in self.values.items()}
+        return replace(_EVALUATION, **both)
 
-def read_repeat(task: str, metric: str, number: int) -> Repeat:
-    """Return a replay of a table; both metrics see the same seeds."""
+
+def read_repeat(task: str, number: int) -> Repeat:
+    """Return a replay of a table."""
     table = np.load(TABLES / f"{task}.npz")["values"]
     order = np.random.default_rng(number).permutation(len(table))
-    test = table[..., COLUMNS.index("test")]
-    fresh = test[order[SEARCH_SEEDS:]].mean(0)
-    seen = table[order[:SEARCH_SEEDS]][..., COLUMNS.index(METRICS[metric])]
-    return Repeat(TASKS[task].grid, seen, fresh - fresh[test.mean(0).argmin()], number)
+    seen, fresh = table[order[:SEARCH_SEEDS]], table[order[SEARCH_SEEDS:]]
+    regret = {}
+    for metric, column in ((name, COLUMNS.index(test)) for name, test in TESTS.items()):
+        means = fresh[..., column].mean(0)
+        regret[metric] = means - means[table[..., column].mean(0).argmin()]
+    values = {metric: seen[..., COLUMNS.index(name)] for metric, name in METRICS.items()}
+    return Repeat(TASKS[task].grid, values, regret, number)
 
 
-def plain(repeat: Repeat, seeds: int, budget: int) -> float:
-    """Return the regret of TPE: a new seed a trial, or always the same five."""
+def plain(repeat: Repeat, seeds: int, budget: int) -> int:
+    """Return the choice of TPE by the vanilla loss: a new seed a trial, or always the same five."""
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=repeat.number))
     rng = np.random.default_rng([repeat.number, 1])
     chosen = []
@@ -83,107 +102,129 @@ def plain(repeat: Repeat, seeds: int, budget: int) -> float:
         trial = study.ask()
         index = repeat.suggest(trial)
         under = [rng.integers(SEARCH_SEEDS)] if seeds == 1 else list(range(seeds))
-        study.tell(trial, float(repeat.values[under, index].mean()))
+        study.tell(trial, float(repeat.values["vanilla"][under, index].mean()))
         chosen.append(index)
-    return float(repeat.truth[chosen[study.best_trial.number]])
+    return chosen[study.best_trial.number]
 
 
-def budgeted(repeat: Repeat, budget: int) -> float:
-    """Return the regret of ``SeedObjective(budget=)`` and ``finals``."""
-
-    def train(trial: Any, seed: int) -> float:
-        index = repeat.suggest(trial)
-        return float(repeat.values[seed, index])
-
+def budgeted(repeat: Repeat, goes_by: Any, budget: int) -> tuple[int, str]:
+    """Return the choice of ``SeedObjective(budget=)`` and ``finals``, and the metric behind it."""
     study = optuna.create_study(
         sampler=optuna.samplers.TPESampler(seed=repeat.number), pruner=optuna.pruners.NopPruner()
     )
-    study.optimize(SeedObjective(train, seeds=SeedList(SEARCH_SEEDS, confirm=0), budget=budget))
-    finals(study, train)
-    return float(repeat.truth[repeat.suggest(select_best(study).trial)])
+    seeds = SeedList(SEARCH_SEEDS, confirm=0)
+    study.optimize(SeedObjective(repeat.evaluation, seeds=seeds, budget=budget, goes_by=goes_by))
+    finals(study, repeat.evaluation)
+    found = report_study(study)
+    return repeat.suggest(found.best.trial), found.goes_by
 
 
-def replay(task: str, number: int, budget: int, done: set[Done]) -> Iterator[tuple[str, float]]:
-    """Yield arm and regret of what is missing."""
-    for arm, seeds in zip(BASELINES, (1, 5), strict=True):
-        if (task, arm, budget, number) not in done:
-            yield arm, plain(read_repeat(task, "vanilla", number), seeds, budget)
-    for metric in METRICS:
-        arm = f"budget, {metric}"
-        if (task, arm, budget, number) not in done:
-            yield arm, budgeted(read_repeat(task, metric, number), budget)
+def replay(task: str, budget: int, number: int, arms: list[str]) -> Iterator[tuple[str, int, str]]:
+    """Yield arm, choice and the metric that it went by.
+
+    A study that chooses vanilla has gone by vanilla from the start: that arm needs no second one.
+    """
+    repeat, by_itself = read_repeat(task, number), None
+    for arm in arms:
+        if arm in BASELINES:
+            yield arm, plain(repeat, BASELINES[arm], budget), "vanilla"
+        elif by_itself is not None and by_itself[1] == OURS[arm] == "vanilla":
+            yield arm, *by_itself
+        else:
+            found = budgeted(repeat, OURS[arm], budget)
+            by_itself = found if OURS[arm] is None else by_itself
+            yield arm, *found
 
 
-def replay_task(task: str, repeats: int, budgets: list[int]) -> None:
-    """Replay what is missing, and keep each regret."""
-    done = {
-        (row["task"], row["arm"], int(row["budget"]), int(row["repeat"])) for row in read_results()
-    }
+def replay_task(task: str, repeats: int, budgets: list[int], arms: list[str]) -> None:
+    """Replay what is missing, and keep each choice."""
+    known = read_choices().set_index(list(KEPT[:4])).index
     RESULTS.parent.mkdir(exist_ok=True)
     with RESULTS.open("a", newline="") as file:
         writer = csv.writer(file)
         for budget, number in tqdm(list(product(budgets, range(repeats))), task, disable=None):
-            for arm, regret in replay(task, number, budget, done):
-                writer.writerow((task, arm, budget, regret, number))
+            missing = [arm for arm in arms if (task, budget, number, arm) not in known]
+            for row in replay(task, budget, number, missing):
+                writer.writerow((task, budget, number, *row))
             file.flush()
 
 
-def read_results() -> list[dict[str, str]]:
-    """Return all regrets that were kept."""
+def read_choices() -> pd.DataFrame:
+    """Return all choices that were kept."""
     if not RESULTS.exists():
-        return []
-    with RESULTS.open(newline="") as file:
-        return list(csv.DictReader(file, ("task", "arm", "budget", "regret", "repeat")))
+        return pd.DataFrame({name: [] for name in KEPT})
+    return pd.read_csv(RESULTS, names=list(KEPT))
+
+
+def regrets() -> pd.DataFrame:
+    """Return the regret of each choice, and of the choice that has seen all, in thousandths."""
+    rows = []
+    for (task, number), choices in read_choices().groupby(["task", "repeat"]):
+        repeat = read_repeat(task, number)
+        best = int(repeat.values["vanilla"].mean(0).argmin())
+        seen = choices.drop_duplicates("trainings").assign(arm=ALL_SEEN, chosen=best)
+        for choice in pd.concat([choices, seen]).to_dict("records"):
+            found = {
+                name: values[choice["chosen"]] / UNIT for name, values in repeat.regret.items()
+            }
+            rows.append(choice | found)
+    return pd.DataFrame(rows)
 
 
 def report() -> str:
-    """Return the table in Markdown, and the ratios to the baselines."""
-    regrets: dict[tuple[str, int, str], list[float]] = defaultdict(list)
-    for row in read_results():
-        key = row["task"], int(row["budget"]), row["arm"]
-        regrets[key].append(float(row["regret"]) / UNIT)
-    arms = [*BASELINES, *(f"budget, {metric}" for metric in METRICS)]
-    lines = [f"| task | trainings | {' | '.join(arms)} |", "|---|---|" + "---|" * len(arms)]
-    for task, budget in sorted({key[:2] for key in regrets}):
-        cells = [_cell(regrets[task, budget, arm]) for arm in arms]
-        lines.append(f"| {task} | {budget} | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", *_ratios(regrets), "", *_noise({key[0] for key in regrets})])
+    """Return the tables in Markdown."""
+    found = regrets()
+    lines = ["Regret of the vanilla test loss:", "", *_table(found, "vanilla")]
+    lines += ["", "Against the better baseline:", "", *_contrasts(found)]
+    lines += ["", "Regret of the calibrated test loss:", "", *_table(found, "calibrated")]
+    return "\n".join([*lines, "", *_noise(found)])
 
 
-def _cell(values: list[float]) -> str:
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return f"{np.mean(values):.2f} ± {error:.2f} ({len(values)})"
+def _table(found: pd.DataFrame, metric: str) -> Iterator[str]:
+    arms = [*BASELINES, *OURS, ALL_SEEN]
+    yield f"| task | trainings | {' | '.join(arms)} |"
+    yield "|---|---|" + "---|" * len(arms)
+    for (task, trainings), place in found.groupby(["task", "trainings"]):
+        cells = [_cell(place.loc[place["arm"] == arm, metric]) for arm in arms]
+        yield f"| {task} | {trainings} | {' | '.join(cells)} |"
 
 
-def _ratios(regrets: dict[tuple[str, int, str], list[float]]) -> Iterator[str]:
-    mean: Callable[..., float] = lambda *key: float(np.mean(regrets[key]))  # noqa: E731
-    places = sorted({key[:2] for key in regrets})
-    yield "| task | trainings | vanilla / better baseline | calibrated / better baseline |"
-    yield "|---|---|---|---|"
-    for place in places:
-        better = min(mean(*place, arm) for arm in BASELINES) or np.nan  # never off: no ratio
-        shares = [mean(*place, f"budget, {metric}") / better for metric in METRICS]
-        yield f"| {place[0]} | {place[1]} | {shares[0]:.2f} | {shares[1]:.2f} |"
+def _cell(values: pd.Series[float]) -> str:
+    return f"{values.mean():.2f} ± {values.sem():.2f} ({len(values)})" if len(values) else ""
+
+
+def _contrasts(found: pd.DataFrame) -> Iterator[str]:
+    """Yield ratios, and the mean difference over repeats with its standard error."""
+    yield "| task | trainings | better baseline | " + " | ".join(OURS) + " |"
+    yield "|---|---|---|" + "---|" * len(OURS)
+    against: dict[tuple[str, str], list[float]] = {}
+    for (task, trainings), place in found.groupby(["task", "trainings"]):
+        wide = place.pivot(index="repeat", columns="arm", values="vanilla")
+        better = wide[list(BASELINES)].mean().idxmin()
+        cells = []
+        for arm in [arm for arm in OURS if arm in wide]:
+            pairs = wide[[arm, *BASELINES]].dropna()
+            less = pairs[arm] - pairs[better]
+            ratio = pairs[arm].mean() / pairs[better].mean()
+            cells.append(f"{ratio:.2f} ({less.mean():+.2f} ± {less.sem():.2f})")
+            for baseline in BASELINES:
+                ratio = pairs[arm].mean() / pairs[baseline].mean()
+                against.setdefault((arm, baseline), []).append(ratio)
+        yield f"| {task} | {trainings} | {better} | {' | '.join(cells)} |"
     yield ""
-    for metric in METRICS:
-        against = [
-            np.nanmean([mean(*p, f"budget, {metric}") / (mean(*p, arm) or np.nan) for p in places])
-            for arm in BASELINES
-        ]
-        yield (
-            f"- {metric}: on average {against[0]:.2f} of TPE with one seed, {against[1]:.2f} of "
-            "TPE with five."
-        )
+    for (arm, baseline), ratios in against.items():
+        yield f"- {arm}: {np.mean(ratios):.2f} of {baseline} on average over {len(ratios)} places."
 
 
-def _noise(tasks: set[str]) -> Iterator[str]:
+def _noise(found: pd.DataFrame) -> Iterator[str]:
     """Yield how much of what tells the best quarter of a grid apart is the noise of a seed."""
-    yield "| task | seed sd / noise share, vanilla | calibrated |"
-    yield "|---|---|---|"
-    for task in sorted(tasks):
+    yield "| task | seed sd / noise share, vanilla | calibrated | went by calibrated |"
+    yield "|---|---|---|---|"
+    for task, place in found.groupby("task"):
         table = np.load(TABLES / f"{task}.npz")["values"]
         cells = [_noise_cell(table[..., COLUMNS.index(name)]) for name in METRICS.values()]
-        yield f"| {task} | {' | '.join(cells)} |"
+        own = place.loc[place["arm"] == "budget", "goes_by"] == "calibrated"
+        yield f"| {task} | {' | '.join(cells)} | {own.sum()} of {len(own)} |"
 
 
 def _noise_cell(values: FloatArray) -> str:
@@ -198,12 +239,14 @@ def main() -> None:
     parser.add_argument("task", choices=TASKS, nargs="?")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--trainings", type=int, nargs="+", default=list(BUDGETS))
+    parser.add_argument("--arms", nargs="+", choices=[*BASELINES, *OURS])
     parser.add_argument("--report", action="store_true", help="Print the tables.")
     arguments = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", TrueupWarning)
     if arguments.task:
-        replay_task(arguments.task, arguments.repeats, arguments.trainings)
+        arms = arguments.arms or [*BASELINES, *OURS]
+        replay_task(arguments.task, arguments.repeats, arguments.trainings, arms)
     if arguments.report:
         print(report())
 

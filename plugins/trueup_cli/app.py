@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import click
 
 import trueup
-from trueup_cli.shell.failures import one_line_failures
+from trueup_cli.shell.failures import SuggestingGroup, one_line_failures
 from trueup_cli.shell.output import without_run_urls
 
 
@@ -36,7 +36,7 @@ COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(SuggestingGroup):
     """A group whose commands are imported by name, and whose failures are one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click passes it

@@ -11,7 +11,7 @@ import click
 
 from trueup.errors import TrueupWarning
 from trueup_cli.shell.failures import in_options
-from trueup_cli.shell.options import AS_JSON, TRACKING_URI
+from trueup_cli.shell.options import AS_JSON, TRACKING_URI, existing_store
 from trueup_cli.shell.output import echo, json_text, quiet_mlflow
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def backfill(
 
     from trueup_mlflow.log.backfill import backfill as fill
 
-    client = MlflowClient(tracking_uri)
+    client = MlflowClient(existing_store(tracking_uri))
     names = {"run_ids": "RUN_IDS", "experiment_names": "--experiment-name"}
     with warnings.catch_warnings(), in_options(names), quiet_mlflow():
         warnings.simplefilter("ignore", TrueupWarning)  # each reason is in the results

@@ -10,7 +10,14 @@ import click
 
 from trueup.replace_file import replace_file_by
 from trueup_cli.shell.failures import BadInput, in_options
-from trueup_cli.shell.options import AS_JSON, check_place, label_values, logged_run, logs_to_mlflow
+from trueup_cli.shell.options import (
+    AS_JSON,
+    check_place,
+    label_values,
+    logged_run,
+    logs_to_mlflow,
+    refuse_one_column,
+)
 from trueup_cli.shell.output import echo, json_text, progress
 
 if TYPE_CHECKING:
@@ -105,6 +112,7 @@ def calibrate(file: Path, **options: Any) -> None:
 
 
 def _check_options(options: dict[str, Any]) -> None:
+    refuse_one_column(options["target"], (options["proba"],), "--proba")
     if check_place(options) and not options["compare"]:
         place = "--log-to-mlflow" if options["run_id"] else "--experiment-name"
         raise BadInput(f"{place} must come with --compare; got none. A fitted one is saved.")

@@ -9,7 +9,7 @@ import click
 
 from trueup_cli.compare_report import Decision, Outcome, as_json, as_text, markdown
 from trueup_cli.shell.failures import BadInput, in_options
-from trueup_cli.shell.options import AS_JSON, TRACKING_URI
+from trueup_cli.shell.options import AS_JSON, TRACKING_URI, existing_store
 from trueup_cli.shell.output import echo, progress
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _all_of(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def _decisions(names: Sequence[str], options: dict[str, Any]) -> list[Decision]:
-    from mlflow import MlflowClient, get_tracking_uri
+    from mlflow import MlflowClient
 
     from trueup.decide.best_of import corrected_level
     from trueup.decide.pairing import check_level
@@ -166,7 +166,7 @@ def _decisions(names: Sequence[str], options: dict[str, Any]) -> list[Decision]:
         confidence_level=corrected_level(options["confidence_level"], len(candidates)),
         **{name: options[name] for name in _PASSED_ON},
     )
-    uri, found = options["tracking_uri"], []
+    uri, found = existing_store(options["tracking_uri"]), []
     with in_options(), progress("compare", "decision") as count:
         check_level("confidence_level", options["confidence_level"])
         client = MlflowClient(uri)
@@ -178,7 +178,7 @@ def _decisions(names: Sequence[str], options: dict[str, Any]) -> list[Decision]:
                 pair = (name, names[-1])
                 logged = compare_and_log(candidate, baseline, metric, reader, how, pair)
                 outcome = gate_outcome(logged.comparison, options["gate"])
-                figure = figure_link(uri or get_tracking_uri(), logged.run_id)
+                figure = figure_link(uri, logged.run_id)
                 found.append(Decision(*pair, metric, logged, outcome, figure))
                 count()
     return found

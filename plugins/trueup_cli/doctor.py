@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 import click
 
 import trueup
-from trueup_cli.shell.failures import BadInput
-from trueup_cli.shell.options import AS_JSON, TRACKING_URI
+from trueup_cli.shell.failures import in_options
+from trueup_cli.shell.options import AS_JSON, TRACKING_URI, existing_store, place_of_store
 from trueup_cli.shell.output import echo, json_text, progress
 
 Mark = Literal["ok", "note", "wrong"]
@@ -40,14 +40,14 @@ def doctor(
 
     Parents of seeds whose backend was killed on this machine are ended.
 
-    Exit code: 0 fine, 1 something is wrong, 2 bad input.
+    Exit code: 0 fine; 1 something is wrong, or the run gained no twin; 2 bad input.
 
     Example: trueup doctor RUN_ID
     """
     if run_id is not None:
         gained = _coverage(run_id, tracking_uri)
         echo(json_text(gained) if as_json else _coverage_text(gained))
-        return
+        context.exit(int(not gained["twins"]))
     with progress("doctor"):
         findings = [*_installation(), *_switch(), *_store(tracking_uri)]
     if as_json:
@@ -59,14 +59,13 @@ def doctor(
 
 def _coverage(run_id: str, tracking_uri: str | None) -> dict[str, Any]:
     """Return what a finished run says of its twins, and the reasons that it holds."""
-    from mlflow.exceptions import MlflowException
+    from mlflow import MlflowClient
 
     from trueup_mlflow.write.items import COVERAGE_TAG, skipped_tag
+    from trueup_mlflow.write.runs import find_run
 
-    try:
-        run = _client(tracking_uri).get_run(run_id)
-    except MlflowException as failure:
-        raise BadInput(f"RUN_ID must be a run of the store; got {run_id!r}: {failure}") from failure
+    with in_options({"run_id": "RUN_ID"}):
+        run = find_run(MlflowClient(existing_store(tracking_uri)), run_id)
     tags, keys, start = run.data.tags, run.data.metrics, skipped_tag("")
     return {
         "run_id": run_id,
@@ -131,14 +130,18 @@ def _switch() -> Iterator[_Finding]:
 
 
 def _store(tracking_uri: str | None) -> Iterator[_Finding]:
-    from mlflow import get_tracking_uri
+    from mlflow import MlflowClient, get_tracking_uri
 
     from trueup.redact import without_credentials
     from trueup_mlflow.seeds.abandoned import end_abandoned
 
     uri = without_credentials(tracking_uri or get_tracking_uri())
+    place = place_of_store(tracking_uri or get_tracking_uri())
+    if place is not None and not place.exists():
+        yield _Finding("note", f"there is no store at {uri} yet: the first logged run makes it")
+        return
     try:
-        client = _client(tracking_uri)
+        client = MlflowClient(tracking_uri)
         ids = [experiment.experiment_id for experiment in client.search_experiments()]
         yield _Finding("ok", f"the store {uri} answers, {len(ids)} experiments")
         for run_id in end_abandoned(client, ids):
@@ -146,11 +149,3 @@ def _store(tracking_uri: str | None) -> Iterator[_Finding]:
     except Exception as failure:
         reason = without_credentials(" ".join(str(failure).split()))[:300]
         yield _Finding("wrong", f"the store {uri} does not answer: {reason}")
-
-
-def _client(tracking_uri: str | None) -> Any:
-    try:
-        from mlflow import MlflowClient
-    except ModuleNotFoundError as error:
-        raise BadInput(f"{error}. Run: pip install 'trueup[mlflow]'") from error
-    return MlflowClient(tracking_uri)

@@ -28,6 +28,7 @@ from trueup_cli.shell.options import (
     logged_run,
     logs_to_mlflow,
     refuse_format_alone,
+    refuse_one_column,
 )
 from trueup_cli.shell.output import echo, json_text, progress
 from trueup_mlflow.write.items import (
@@ -39,6 +40,7 @@ from trueup_mlflow.write.items import (
 )
 
 _LARGE_BYTES = 10**8
+_OF_NUMBERS = ("mean_squared_error", "poisson_deviance")
 _PREDICTIONS = ("proba", "logit", "pred")
 
 
@@ -98,7 +100,8 @@ def evaluate(files: tuple[str, ...], **options: Any) -> None:
 def _written(options: Mapping[str, Any]) -> dict[str, str]:
     """Return what the user wrote for each argument of ``trueup.evaluate``."""
     kind = next((kind for kind in _PREDICTIONS if options[kind]), "proba")
-    of_pred = "pred" if kind == "logit" else kind
+    of_numbers = options["loss"] in _OF_NUMBERS
+    of_pred = ("pred" if of_numbers else "proba") if kind == "logit" else kind
     return {
         "y_true": _option("--target", options["target"]),
         "y_pred": _option(f"--{of_pred}", *options[of_pred]),
@@ -121,6 +124,7 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
     if options["times"] is None:
         refuse_format_alone(options["time_format"])
     kind, predictions = _prediction_columns(options)
+    refuse_one_column(options["target"], predictions, f"--{kind}")
     split = parse_split(options["split_text"])
     by_rows = bool(options["times"] or options["labels"])
     by_rows = by_rows or (bool(options["fields"]) and not _are_large(files, _used(options)))
@@ -181,7 +185,7 @@ def _arguments(files: Sequence[str], options: Mapping[str, Any]) -> dict[str, An
 
 def _roles(options: Mapping[str, Any], predictions: Sequence[str]) -> dict[str, Role]:
     """Return what each column is read for."""
-    of_numbers = options["loss"] in ("mean_squared_error", "poisson_deviance")
+    of_numbers = options["loss"] in _OF_NUMBERS
     given: list[tuple[str | None, Role]] = [
         *((name, "level") for name in options["fields"]),
         (options["times"], "any"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from trueup_cli.shell.options import TRACKING_URI
+from trueup_cli.shell.options import TRACKING_URI, existing_store
 from trueup_cli.shell.output import echo, progress
 
 
@@ -32,6 +32,7 @@ def ui(tracking_uri: str | None, host: str, port: int, study_storage: str | None
     """
     from trueup_ui.web.server import LOOPBACK, serve
 
+    store = existing_store(tracking_uri)
     if host not in LOOPBACK:
         echo(
             f"warning: whoever reaches {host}:{port} can read every run of this store; there is no "
@@ -40,7 +41,7 @@ def ui(tracking_uri: str | None, host: str, port: int, study_storage: str | None
         )
     shown = f"[{host}]" if ":" in host else host
     echo(f"trueup on http://{shown}:{port} (Ctrl-C ends)")
-    serve(tracking_uri, host, port, study_storage)
+    serve(store, host, port, study_storage)
 
 
 @click.command("report")
@@ -77,5 +78,5 @@ def report(
 
     choice = Choice(metric=metric, by=by, higher=greater_is_better)
     with progress("report"):
-        written = write_report(output, subject, choice, tracking_uri)
+        written = write_report(output, subject, choice, existing_store(tracking_uri))
     echo(str(written))

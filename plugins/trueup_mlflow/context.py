@@ -13,21 +13,22 @@ import warnings
 from collections.abc import Callable
 from types import ModuleType
 
-from mlflow.tracking.context.abstract_context import RunContextProvider
-
 AUTOLOG_VARIABLE = "TRUEUP_AUTOLOG"
 SEED_VARIABLE = "TRUEUP_SEED"
 ON = ("1", "true", "yes", "on")
 OFF = ("", "0", "false", "no", "off")
 
 
-class TrueupRunContext(RunContextProvider):
+class TrueupRunContext:
     """Turns autologging on as MLflow is imported, where the environment asks for it.
 
     With ``TRUEUP_AUTOLOG`` set to 1, true, yes or on it does what :func:`trueup_mlflow.autolog`
     does. With ``TRUEUP_SEED`` set as well it seeds the global generators of ``random``, numpy and
     torch, each as soon as it is imported: the one place of trueup that touches global generators. A
     generator that the code makes itself, such as ``numpy.random.default_rng()``, is not reached.
+
+    It has the methods of MLflow's ``RunContextProvider`` without being one: to import that class is
+    to import MLflow, which looks for this one while it loads.
     """
 
     def __init__(self) -> None:

@@ -17,18 +17,19 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from trueup.arguments import whole_number
 from trueup.errors import StateMismatchError
+from trueup_optuna.metric import choose_metric
 from trueup_optuna.pruner import SeedRacePruner
 from trueup_optuna.shrunken_means import MOST, final_share, noise_share
 from trueup_optuna.study.companions import open_companion
 from trueup_optuna.study.ranking import CONFIG, RECORD, SEED_INDEX, standings
-from trueup_optuna.study.study_state import BUDGET, SEED_ORDER, pin
+from trueup_optuna.study.study_state import BUDGET, SEED_ORDER, goes_by, pin
 from trueup_optuna.study.trial_state import (
     FAILED,
     STATUS,
     STOPPED_IN_EPOCH,
     TWIN_OF,
     SeedRecord,
-    seed_records,
+    has_seeds,
 )
 
 _EARLY = 8
@@ -98,6 +99,11 @@ class Spending:
         share = 1.0 if self.noise_share is None else self.noise_share
         finals = max(2, round(final_share(share) * self.budget))
         return self.spent >= self.budget - finals
+
+    @property
+    def shows_noise(self) -> bool:
+        """Whether the early configurations have the seeds that tell how noisy either metric is."""
+        return int((self.table.n_seeds > 0).sum()) >= _EARLY
 
     def repeats(self, number: int) -> bool:
         """Say whether a trial that has one seed gets a second one at once."""
@@ -177,6 +183,8 @@ class BudgetedSearch:
     def end(self, trial: optuna.Trial) -> float:
         """Return the value of a trial, and stop the search once the rest is for the finals."""
         spending = Spending(trial.study)
+        if spending.shows_noise and choose_metric(trial.study):
+            spending = Spending(trial.study)
         if spending.search_is_over:
             stop_search(trial.study)
         return spending.value_of(trial.user_attrs.get(TWIN_OF, trial.number))
@@ -185,7 +193,7 @@ class BudgetedSearch:
 def keep_further_seed(study: optuna.Study, number: int, index: int, record: SeedRecord) -> None:
     """Keep a seed of a configuration whose trial is finished, where the finals keep theirs."""
     attributes = {CONFIG: number, SEED_INDEX: index, RECORD: record.to_attribute()}
-    trial = create_trial(value=record.value, user_attrs=attributes)
+    trial = create_trial(value=record.by(goes_by(study)), user_attrs=attributes)
     open_companion(study, "finals").add_trial(trial)
 
 
@@ -198,7 +206,7 @@ def pin_budget(study: optuna.Study, trainings: int | None) -> None:
         If a study that was begun without one gets a budget, or the other way round.
     """
     known = study.user_attrs.get(BUDGET)
-    if known is None and trainings is not None and _has_seeds(study):
+    if known is None and trainings is not None and has_seeds(study):
         raise StateMismatchError(
             f"budget must be left out where the study {study.study_name!r} was begun without",
             str(trainings),
@@ -215,10 +223,6 @@ def pin_budget(study: optuna.Study, trainings: int | None) -> None:
     if trainings is not None:
         raced = isinstance(study.pruner, SeedRacePruner)  # it compares under shared seeds
         pin(study, {SEED_ORDER: "same" if raced else "turned"})
-
-
-def _has_seeds(study: optuna.Study) -> bool:
-    return any(seed_records(trial.user_attrs) for trial in study.get_trials(deepcopy=False))
 
 
 def stop_search(study: optuna.Study) -> None:

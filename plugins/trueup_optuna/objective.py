@@ -12,13 +12,14 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState
 
-from trueup.arguments import whole_number
+from trueup.arguments import check_one_of, whole_number
 from trueup.errors import InvalidInputError, StateMismatchError
 from trueup.losses import Loss
 from trueup.splits import CrossFit, Split
 from trueup.user_warning import pass_over, warn_user
 from trueup_optuna.budget import BudgetedSearch, keep_further_seed, pin_budget
 from trueup_optuna.epochs import EpochRule, EpochTrial
+from trueup_optuna.metric import pin_metric
 from trueup_optuna.pruner import SeedRacePruner
 from trueup_optuna.runtime.heartbeat import (
     GRACE,
@@ -29,7 +30,15 @@ from trueup_optuna.runtime.heartbeat import (
     recover_stale,
 )
 from trueup_optuna.runtime.signals import hold_signals
-from trueup_optuna.scoring import Catch, FailedSeedError, OnError, RowCheck, SeedScorer, Train
+from trueup_optuna.scoring import (
+    Catch,
+    FailedSeedError,
+    OnError,
+    RowCheck,
+    SameResults,
+    SeedScorer,
+    Train,
+)
 from trueup_optuna.seeds import SeedList
 from trueup_optuna.study.companions import pin_identity
 from trueup_optuna.study.study_state import (
@@ -37,7 +46,9 @@ from trueup_optuna.study.study_state import (
     SEEDS,
     PinnedStudies,
     check_direction,
+    goes_by,
     pin,
+    restore,
     seed_position,
     seeds_fact,
     single_objective,
@@ -46,16 +57,14 @@ from trueup_optuna.study.trial_state import (
     FAILED,
     STATUS,
     STOPPED_IN_EPOCH,
+    Metric,
     SeedRecord,
     seed_key,
-    seed_records,
 )
 
 pass_over("optuna")  # warnings point at the call of study.optimize
 
 _STARTUP_TRIALS = 5
-_SAME = 2
-"""Configurations in a row with the same result under every seed, from which on that is said."""
 
 
 class SeedObjective:
@@ -77,13 +86,16 @@ class SeedObjective:
     budget : int, optional
         Trainings of search and finals together, in place of ``n_base`` and ``n_startup_seeds``:
         one seed a configuration to begin with, and the noise of a few repeated ones decides, on the
-        way, when the search stops for ``finals`` to spend the rest. The search stops by itself:
-        ``study.optimize(objective)`` needs no ``n_trials``. Seeds take turns: each configuration
-        begins at another one, unless a SeedRacePruner has to compare under the same.
+        way, when the search stops by itself for ``finals`` to spend the rest. Seeds take turns,
+        unless a SeedRacePruner has to compare under the same.
     split : Split, optional
         For ``(y_true, y_pred)``; CrossFit() by default.
     loss : str or Loss, default "log_loss"
         For ``(y_true, y_pred)``.
+    goes_by : {"calibrated", "vanilla"}, optional
+        The metric of ``(y_true, y_pred)`` that ranks configurations, by default the calibrated one.
+        With a budget, calibrated where its early repeats are less noisy relative to its spread,
+        beyond chance, else vanilla; the attribute ``trueup:goes_by_reason`` says why.
     epoch_pruner : optuna.pruners.BasePruner, optional
         Stops configurations inside their first seed, by what ``train`` reports per epoch on the
         trial; by default the pruner of the study, where that isn't a SeedRacePruner. Curves cross,
@@ -129,6 +141,7 @@ class SeedObjective:
         budget: int | None = None,
         split: Split | None = None,
         loss: str | Loss = "log_loss",
+        goes_by: Metric | None = None,
         epoch_pruner: optuna.pruners.BasePruner | None = None,
         catch: Catch = (),
         on_error: OnError = "drop",
@@ -138,6 +151,7 @@ class SeedObjective:
         self.seeds = SeedList.of(seeds)
         split = CrossFit() if split is None else split
         self._score = SeedScorer(train, loss, split, catch, on_error)
+        self._goes_by = goes_by
         fix = "A trial needs a seed."
         self.n_base = whole_number("n_base", n_base, 1, fix)
         self.n_startup_seeds = whole_number("n_startup_seeds", n_startup_seeds, 1, fix)
@@ -149,9 +163,11 @@ class SeedObjective:
                 "Give more seeds.",
             )
         check_liveness(heartbeat, grace)
+        if goes_by is not None:
+            check_one_of("goes_by", goes_by, ("calibrated", "vanilla"), "Check the spelling.")
         self._epochs, self.heartbeat, self.grace = EpochRule(epoch_pruner), heartbeat, grace
         self._pinned, self._check_rows = PinnedStudies(), RowCheck()
-        self._n_same = 0
+        self._check_same = SameResults()
         self._recovered_at = -math.inf
 
     def __call__(self, trial: optuna.Trial) -> float:
@@ -196,6 +212,7 @@ class SeedObjective:
         pin_identity(study)
         pin(study, {SEEDS: seeds_fact(self.seeds)})
         pin_budget(study, None if self._budget is None else self._budget.trainings)
+        pin_metric(study, self._goes_by)
         self._score.pin(study)
         if isinstance(study.pruner, SeedRacePruner):
             study.pruner.pin(study)
@@ -217,7 +234,7 @@ class SeedObjective:
 
     def _run(self, trial: optuna.Trial) -> float:
         origin = trial.study._storage.get_trial(trial._trial_id)
-        values = _restore(trial, origin)
+        values = restore(trial, origin)
         if self._budget is not None and not values:
             twin = self._budget.begin(trial)
             if twin is not None:
@@ -229,7 +246,7 @@ class SeedObjective:
             except FailedSeedError as failure:
                 return self._without(trial, values, failure)
             trial.set_user_attr(seed_key(index), record.to_attribute())
-            values.append(record.value)
+            values.append(record.by(goes_by(trial.study)))
             trial.report(float(np.mean(values)), index)
             if self._epochs.prunes_seeds(trial.study) and trial.should_prune():
                 break
@@ -253,6 +270,9 @@ class SeedObjective:
         record = self._train(trial, index, self.seeds.search[position])
         if record.vanilla is not None:
             check_direction(trial.study)
+        elif self._goes_by is not None:
+            warn_user("goes_by has no effect: train returns a number, and that is what is tuned.")
+            self._goes_by = None
         self._check_rows(trial.study, position, record)
         return record
 
@@ -278,23 +298,3 @@ class SeedObjective:
         """Return what a trial with a failed seed is worth: NaN fails it, and the study goes on."""
         trial.set_user_attr(FAILED, str(failure))
         return float(np.mean(values)) if values and self._score.on_error == "keep" else math.nan
-
-    def _check_same(self, values: list[float]) -> None:
-        """Say once that the seed changes nothing."""
-        self._n_same = self._n_same + 1 if len(values) > 1 and len(set(values)) == 1 else 0
-        if self._n_same == _SAME:
-            warn_user(
-                f"train gave the same result under each seed for {_SAME} configurations in a row: "
-                "its randomness doesn't come from the seed, or it has none. Pass the seed on, or "
-                "use SeedObjective(n_base=1, n_startup_seeds=1) and plain Optuna."
-            )
-
-
-def _restore(trial: optuna.Trial, frozen: FrozenTrial) -> list[float]:
-    """Return the finished seeds of a retried trial; report those that a crash left unreported."""
-    assert frozen.state == TrialState.RUNNING
-    values = [record.value for record in seed_records(frozen.user_attrs)]
-    for index in range(len(values)):
-        if index not in frozen.intermediate_values:
-            trial.report(float(np.mean(values[: index + 1])), index)
-    return values

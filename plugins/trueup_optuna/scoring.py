@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from trueup.arguments import check_one_of
 from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
 from trueup.losses import Loss, get_loss
 from trueup.splits import CrossFit, Split
+from trueup.user_warning import warn_user
 from trueup_optuna.runtime.signals import hear_signals
 from trueup_optuna.study.study_state import METRIC, SPLIT, PinnedStudies, pin
 from trueup_optuna.study.trial_state import SeedRecord
@@ -27,6 +28,9 @@ Catch = type[Exception] | tuple[type[Exception], ...]
 """Exceptions of ``train`` that make a failed seed, as in ``study.optimize(catch=...)``."""
 OnError = Literal["drop", "keep"]
 """What becomes of a configuration with a failed seed: it leaves, or stays with the seeds it has."""
+
+_SAME = 2
+"""Configurations in a row with the same result under every seed, from which on that is said."""
 
 
 class FailedSeedError(UndefinedMetricError):
@@ -207,6 +211,23 @@ class RowCheck:
             and _same_rows(study, index, record.fingerprint)
         ):
             agreed.add(study)
+
+
+class SameResults:
+    """Say once that the seed changes nothing."""
+
+    def __init__(self) -> None:
+        self._in_a_row = 0
+
+    def __call__(self, values: Sequence[float]) -> None:
+        """Look at the results of a configuration under its seeds."""
+        self._in_a_row = self._in_a_row + 1 if len(values) > 1 and len(set(values)) == 1 else 0
+        if self._in_a_row == _SAME:
+            warn_user(
+                f"train gave the same result under each seed for {_SAME} configurations in a row: "
+                "its randomness doesn't come from the seed, or it has none. Pass the seed on, or "
+                "use SeedObjective(n_base=1, n_startup_seeds=1) and plain Optuna."
+            )
 
 
 def _same_rows(study: optuna.Study, index: int, fingerprint: str) -> bool:

@@ -7,9 +7,17 @@ from importlib import import_module
 import click
 import pytest
 from click.testing import CliRunner
+from mlflow import MlflowClient
 
 import trueup
 from trueup_cli.app import COMMANDS, app
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    uri = f"sqlite:///{tmp_path_factory.mktemp('store')}/mlflow.db"
+    MlflowClient(uri).create_experiment("tests")
+    return uri
 
 
 def run_without(package, *arguments):
@@ -48,10 +56,76 @@ def test_version():
     )
 
 
-def test_unknown_command_is_bad_input():
-    result = CliRunner().invoke(app, ["evalate"])
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["evalate"], "evaluate"),
+        (["Doctor"], "doctor"),
+        (["monitor", "statis"], "status"),
+        (["doctor", "--jsno"], "--json"),
+        (["zzz"], None),
+    ],
+)
+def test_mistyped_word_is_bad_input_and_gets_a_suggestion(words, meant):
+    result = CliRunner().invoke(app, words)
     assert result.exit_code == 2
-    assert "No such command" in result.output
+    assert "No such" in result.output
+    assert ("Did you mean" in result.output) == (meant is not None)
+    assert meant is None or f"{meant!r}?" in result.output
+
+
+@pytest.mark.parametrize("address", [None, "sqlite:///other.db", "folder", "file:./folder"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["doctor", "abc"],
+        ["compare", "a", "b", "--metric", "m"],
+        ["report", "clicks", "--output", "page.html"],
+        ["report", "models:/m/1", "--output", "page.html"],
+        ["ui"],
+        ["backfill", "abc"],
+        ["monitor", "status", "models:/m/1"],
+        ["monitor", "run", "models:/m/1", "--batch", "b.csv"],
+    ],
+    ids=lambda arguments: "-".join(arguments[:2]),
+)
+def test_who_reads_a_store_makes_none(arguments, address, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    given = [] if address is None else ["--tracking-uri", address]
+    result = CliRunner().invoke(app, [*arguments, *given])
+    assert result.exit_code == 2, result.output
+    for word in ("must be a store that exists", address or "mlflow.db", "MLFLOW_TRACKING_URI"):
+        assert word in result.output
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["doctor", "abc"],
+        ["backfill", "abc"],
+        ["backfill", "--experiment-name", "nowhere"],
+        ["report", "nowhere", "--output", "page.html"],
+        ["compare", "params.a = 'x'", "params.a = 'y'", "--metric", "m"],
+        ["compare", "a", "b", "--metric", "m", "--experiment-name", "nowhere"],
+        ["monitor", "status", "models:/m/1"],
+        [
+            *("calibrate", "rows.csv", "--target=y", "--proba=p", "--field=f", "--compare"),
+            *("--calibrator=shift", "--log-to-mlflow", "abc"),
+        ],
+    ],
+    ids=lambda arguments: "-".join(arguments[:2]),
+)
+def test_what_is_not_found_names_the_store_and_how_to_choose_another(
+    arguments, store, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{i % 2},{0.3 + i % 5 / 10},{i % 3}\n" for i in range(200))
+    (tmp_path / "rows.csv").write_text("y,p,f\n" + rows)
+    result = CliRunner().invoke(app, [*arguments, "--tracking-uri", store])
+    assert result.exit_code == 2, result.output
+    assert f"The store is {store}: MLFLOW_TRACKING_URI, or --tracking-uri" in result.output
 
 
 def test_without_click_the_pip_command_is_printed():

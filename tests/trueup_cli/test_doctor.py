@@ -58,16 +58,27 @@ def test_store_that_does_not_answer_is_wrong(monkeypatch):
 @pytest.mark.parametrize(
     ("metrics", "tags", "line"),
     [
-        ({"loss": 0.5}, {"trueup.coverage": "twins of loss."}, "twins of loss."),
+        (
+            {"loss": 0.5, "calibrated_loss": 0.4},
+            {"trueup.coverage": "twins of loss."},
+            "twins of loss.",
+        ),
         ({"loss": 0.5, "calibrated_loss": 0.4}, {}, "twins of loss."),
         ({"loss": 0.5}, {}, "no twins: autologging was off"),
+        ({"loss": 0.5}, {"trueup.coverage": "none of loss: why"}, "none of loss: why"),
         ({"loss": 0.5}, {"trueup.skipped.loss": "why"}, "trueup.skipped.loss: why"),
     ],
 )
-def test_finished_run_says_what_it_gained(uri, metrics, tags, line):
+def test_finished_run_says_what_it_gained_and_fails_without_a_twin(uri, metrics, tags, line):
     result = run(uri, make_run(uri, metrics, tags))
-    assert result.exit_code == 0
+    assert result.exit_code == (0 if "calibrated_loss" in metrics else 1)
     assert line in result.output
+
+
+def test_store_that_no_run_has_made_yet_is_a_note_and_stays_away(tmp_path):
+    result = run(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    assert "note  there is no store at sqlite:" in result.output
+    assert not list(tmp_path.iterdir())
 
 
 def test_run_that_is_not_there_is_bad_input(uri):

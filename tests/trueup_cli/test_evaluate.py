@@ -348,7 +348,7 @@ def test_a_run_that_does_not_exist_is_bad_input(preds, store):
     options = ["--target", "click", "--proba", "p", "--tracking-uri", store]
     result = evaluate(preds, *options, "--log-to-mlflow", "0" * 32)
     assert result.exit_code == 2
-    assert result.stderr == f"Error: Run with id={'0' * 32} not found\n"
+    assert f"Run with id={'0' * 32} not found. The store is {store}" in result.stderr
 
 
 def test_a_result_that_cannot_be_logged_is_no_success(preds, store):

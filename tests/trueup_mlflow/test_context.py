@@ -204,3 +204,16 @@ def test_switched_off_nothing_is_loaded_or_hooked():
         """
     )
     assert done.stdout.strip() == "['trueup_mlflow', 'trueup_mlflow.context']", done.stderr
+
+
+@pytest.mark.parametrize("first", ["trueup_mlflow.context", "mlflow", "trueup_mlflow.seeds"])
+def test_mlflow_registers_the_context_whatever_is_imported_first(first):
+    done = python(
+        f"""
+        import {first}, mlflow
+        from mlflow.tracking.context.registry import _run_context_provider_registry as known
+        print([type(one).__name__ for one in known].count("TrueupRunContext"))
+        """
+    )
+    assert done.stdout.strip() == "1", done.stderr
+    assert "Failure attempting to register" not in done.stderr

@@ -6,7 +6,15 @@ import optuna
 import pytest
 from matplotlib.figure import Figure
 
-from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, confirm, select_best
+from trueup_optuna import (
+    SeedList,
+    SeedObjective,
+    SeedRacePruner,
+    confirm,
+    finals,
+    report_study,
+    select_best,
+)
 
 
 def train(trial, seed):
@@ -30,3 +38,15 @@ def test_selected_and_confirmed_configurations_say_their_numbers(study):
         axes = result.plot(Figure().add_subplot())
         assert axes.get_title(loc="left") == result.summary()
         assert f"{result.mean:.5g}" in result._repr_html_()
+
+
+def test_tables_and_reports_draw_the_best_configurations(study):
+    table, report = finals(study, train, budget=4), report_study(study)
+    assert table.summary().startswith(f"Trial {table.selected} of 6 configurations, after ")
+    assert report.summary() == report.best.summary()
+    for result in (table, report):
+        axes = result.plot(Figure().add_subplot())
+        first = table.rows[0]
+        label = f"trial {first.number}, {first.n_seeds} seeds, selected"
+        assert axes.get_yticklabels()[-1].get_text() == label
+        assert f"{first.mean:.5g}" in str(result)

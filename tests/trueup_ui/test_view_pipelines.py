@@ -135,3 +135,64 @@ def test_a_pipeline_whose_rank_the_calibration_changes_is_marked():
 def test_an_infinite_value_is_no_value():
     page = experiment_page(seeds("a", [1.0, float("inf"), float("nan"), 2.0]), Choice())
     assert page.rows[0].seeds.n_seeds == 2
+
+
+def test_ranks_are_among_pipelines_whose_means_are_of_the_same_runs():
+    runs = [
+        *seeds("a", [1.0, 1.2, 1.1], [0.95, 0.97, 0.96]),
+        *seeds("none", [0.1, 0.2, 0.3]),
+        *seeds("part", [0.4, 0.5, 0.6], [0.4, 0.5, 0.6]),
+        *seeds("b", [2.0, 2.1, 2.2], [2.0, 2.1, 2.2]),
+    ]
+    for one in runs:
+        if one.run_id in ("part0", "part1"):
+            del one.metrics["calibrated_loss"]
+    page = experiment_page(runs, Choice())
+    ranks = {row.seeds.pipeline.name: (row.rank, row.vanilla_rank) for row in page.rows}
+    assert ranks == {"a": (1, 1), "b": (2, 2), "none": (None, None), "part": (None, None)}
+    assert (page.n_moved, page.n_ranked) == (0, 2)
+    part = next(row.seeds for row in page.rows if row.seeds.pipeline.name == "part")
+    assert part.of_runs == "1 of 3 runs"
+    assert any(
+        text.startswith("different runs: the vanilla mean is of 3") for text in part.warnings
+    )
+
+
+@pytest.mark.parametrize(
+    ("tags", "reason"),
+    [
+        ({"trueup__skipped__loss": "one class"}, "no calibrated value in 2 runs: one class"),
+        (
+            {"trueup__coverage": "twins of x; none of y, loss: it is rounded. For a loss among"},
+            "no calibrated value in 2 runs: it is rounded",
+        ),
+        ({}, "no calibrated value in 2 runs: nothing in them says why; trueup doctor RUN_ID looks"),
+    ],
+)
+def test_what_the_runs_say_of_a_missing_calibrated_value_is_shown(tags, reason):
+    runs = [*seeds("a", [1.0, 2.0], **tags), *seeds("b", [1.0, 2.0], [1.0, 2.0])]
+    page = experiment_page(runs, Choice(metric="loss"))
+    told = {row.seeds.pipeline.name: row.seeds.warnings for row in page.rows}
+    assert any(text.startswith(reason) for text in told["a"])
+    assert not any("no calibrated" in text for text in told["b"])
+
+
+@pytest.mark.parametrize(
+    ("given", "count"),
+    [
+        ((0, 1, 2), "3 seeds"),
+        ((4,), "1 seed"),
+        ((7, 7, 7), "3 runs of 1 seed"),
+        ((0, 1, 1), "3 runs of 2 seeds"),
+        ((None, None), "2 runs"),
+    ],
+)
+def test_runs_of_one_seed_are_not_called_seeds(given, count):
+    runs = [run(f"r{k}", {"loss": 1.0 + k}, seed=seed) for k, seed in enumerate(given)]
+    assert summarise(group(runs).pipelines[0], "loss").count == count
+
+
+def test_runs_that_train_nothing_are_not_counted_as_trainings():
+    own = [run(role, {"loss": 1.0}, trueup__role=role) for role in ("comparison", "resampling")]
+    page = experiment_page([*seeds("a", [1.0, 2.0]), *own], Choice())
+    assert (page.n_runs, page.n_stored) == (2, 5)

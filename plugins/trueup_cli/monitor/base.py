@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from trueup_cli.shell.failures import in_options
-from trueup_cli.shell.options import TRACKING_URI
+from trueup_cli.shell.options import TRACKING_URI, existing_store, refuse_format_alone
 from trueup_cli.shell.output import progress, quiet_mlflow
 
 FINE, ABOVE, NOT_TRUSTED = 0, 1, 3
@@ -26,8 +26,11 @@ def monitored(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(tracking_uri: str | None, **options: Any) -> None:
         import mlflow
 
+        if not any(options.get(name) for name in ("time", "time_column", "name_pattern")):
+            refuse_format_alone(options.get("time_format"))
+        store = existing_store(tracking_uri)
         if tracking_uri is not None:
-            mlflow.set_tracking_uri(tracking_uri)
+            mlflow.set_tracking_uri(store)
         name = command.__name__
         shown = nullcontext() if name == "watch" else progress(f"monitor {name}")
         with in_options({"labelled": "--labels"}), quiet_mlflow(), shown:

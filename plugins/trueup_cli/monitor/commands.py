@@ -11,12 +11,12 @@ import click
 
 from trueup_cli.monitor.base import ABOVE, FINE, MODEL, NOT_TRUSTED, monitored, sentence
 from trueup_cli.monitor.gates import status, watch
-from trueup_cli.shell.failures import BadInput
+from trueup_cli.shell.failures import BadInput, SuggestingGroup
 from trueup_cli.shell.options import AS_JSON, names_between
 from trueup_cli.shell.output import echo, json_text
 
 
-@click.group("monitor")
+@click.group("monitor", cls=SuggestingGroup)
 def monitor() -> None:
     """Estimate the error of registered models before labels arrive."""
 
@@ -120,10 +120,8 @@ def _estimates(
     from trueup_mlflow import monitor as monitoring
     from trueup_mlflow.monitor.batch.batches import estimate_chunks, estimate_periods
 
-    if time_column is None:
-        for option, value in (("--time-format", time_format), ("--period", period)):
-            if value is not None:
-                raise BadInput(f"{option} must come with --time. Give both.")
+    if time_column is None and period is not None:
+        raise BadInput("--period must come with --time. Give both.")
     if time_column is not None and (chunk_rows is not None or at is not None):
         raise BadInput("--time-column goes with neither --chunk-rows nor --at. Give one of them.")
     if segment is not None and (time_column is not None or chunk_rows is not None):

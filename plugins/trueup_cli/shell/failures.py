@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -27,7 +28,21 @@ _PHRASES = {
     'aggregate="pool"': "--aggregate pool",
 }
 _ASSIGNED = re.compile(r"\b(\w+)=(True\b|\w+(?=\(\))|)(?:\(\))?")
+_INDEX = re.compile(r"at index (\d+)$").search
 _LONG_NAME = re.compile(r"\b\w+_\w+\b")  # shorter ones may be words of the sentence
+
+
+class SuggestingGroup(click.Group):
+    """A group that says which command a mistyped one may have been; older releases don't."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, known = args[0], self.list_commands(ctx)
+        near = get_close_matches(name.lower().replace("_", "-"), known, n=1)
+        if near and name not in known:
+            ctx.fail(f"No such command {name!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
 
 
 class BadInput(click.ClickException):
@@ -114,10 +129,13 @@ def in_options(names: Mapping[str, str] | None = None) -> Iterator[None]:
 
 def refused(error: TrueupError, names: Mapping[str, str]) -> str:
     """Return the message of an error with what the user wrote in place of its argument."""
-    argument = error.argument or ""
+    argument, text = error.argument or "", str(error)
+    index = _INDEX(error.got or "")
+    if index and "counted from 0" not in text:
+        text += f" Rows are counted from 0: it is row {int(index[1]) + 1} of the data."
     if argument not in names:
-        return translated(str(error), names)
-    return names[argument] + translated(str(error).removeprefix(argument), names)
+        return translated(text, names)
+    return names[argument] + translated(text.removeprefix(argument), names)
 
 
 def translated(message: str, names: Mapping[str, str]) -> str:

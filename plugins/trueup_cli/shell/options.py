@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +20,41 @@ Command = Callable[..., Any]
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 TRACKING_URI = click.option("--tracking-uri", help="MLflow store; by default that of MLflow.")
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def existing_store(tracking_uri: str | None) -> str:
+    """Return the address of a store that is there: who only reads must not have one made.
+
+    Raises
+    ------
+    BadInput
+        If MLflow would make a file or a folder for it.
+    """
+    from mlflow import get_tracking_uri
+
+    uri = tracking_uri or get_tracking_uri()
+    place = place_of_store(uri)
+    if place is None or place.exists():
+        return uri
+    raise BadInput(
+        f"--tracking-uri must be a store that exists; got {uri!r}, and there is no {place}. "
+        "MLFLOW_TRACKING_URI or --tracking-uri names another; the first logged run makes one."
+    )
+
+
+def place_of_store(uri: str) -> Path | None:
+    """Return the file or folder of a store on this machine; None for a server or a database."""
+    kind = uri.partition(":")[0] if ":" in uri else "file"
+    if kind.partition("+")[0] == "sqlite":
+        from sqlalchemy.engine import make_url
+
+        file = make_url(uri).database
+        return Path(file) if file and file != ":memory:" else None
+    if kind != "file":
+        return None
+    from mlflow.utils.file_utils import local_file_uri_to_path
+
+    return Path(local_file_uri_to_path(uri))
 
 
 def label_values(labels: Sequence[str], y_true: NDArray[Any]) -> list[Any] | None:
@@ -57,6 +93,15 @@ def _truth_values(labels: Sequence[str]) -> list[bool]:
             repr(list(labels)),
             "Pass labels=[negative, positive] of these.",
         ) from None
+
+
+def refuse_one_column(target: str, predictions: Sequence[str], option: str) -> None:
+    """Refuse predictions that are the labels themselves."""
+    if target in predictions:
+        raise BadInput(
+            f"{option} must name another column than --target; got {target!r} for both. Name the "
+            "column of each."
+        )
 
 
 def refuse_format_alone(time_format: str | None) -> None:
@@ -115,9 +160,12 @@ def logged_run(options: Mapping[str, Any], run_name: str) -> Iterator[tuple[Any,
     from mlflow import MlflowClient
     from mlflow.tracking.fluent import _get_experiment_id
 
-    client, run_id, ending = MlflowClient(options["tracking_uri"]), options["run_id"], "FAILED"
+    from trueup_mlflow.write.runs import find_run
+
+    uri, run_id, ending = options["tracking_uri"], options["run_id"], "FAILED"
+    client = MlflowClient(existing_store(uri) if run_id else uri)
     if run_id:
-        client.get_run(run_id)  # a run that does not exist is bad input, not a warning
+        find_run(client, run_id, argument="--log-to-mlflow")  # bad input, not a warning
     else:
         name = options["experiment_name"]
         known = client.get_experiment_by_name(name) if name else None

@@ -90,6 +90,12 @@ _STUDY_NAME = click.option("--study-name", default="trueup", show_default=True)
     "--finals", type=click.IntRange(0), help="Trainings; max(60, 1.25 trials) by default."
 )
 @click.option("--loss", default="log_loss", show_default=True)
+@click.option(
+    "--goes-by",
+    type=click.Choice(["calibrated", "vanilla"]),
+    help="Metric that ranks configurations; calibrated by default, with --budget chosen by its "
+    "noise.",
+)
 @click.option("--direction", type=click.Choice(["minimize", "maximize"]), default="minimize")
 @click.option(
     "--sampler",

@@ -12,6 +12,7 @@ import optuna
 from trueup.decide.race import Variance
 from trueup.errors import InvalidInputError
 from trueup_cli.tune.space import distributions_of, load_space
+from trueup_optuna.study.trial_state import Metric
 from trueup_optuna.tuning_samplers import grid_of
 
 Stage = Literal["search", "finals"]
@@ -44,6 +45,7 @@ class TunePlan:
     confirm: int = 5
     n_base: int = 2
     loss: str = "log_loss"
+    goes_by: Metric | None = None
     direction: Literal["minimize", "maximize"] = "minimize"
     sampler: str = "tpe"
     sampler_seed: int | None = None

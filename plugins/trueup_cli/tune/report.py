@@ -30,6 +30,7 @@ def report_text(report: StudyReport) -> str:
         f"selected: trial {best.trial.number}, {best.mean:.6g} ± {best.standard_error:.2g} "
         f"over {best.n_seeds} seeds; parameters {best.trial.params}",
         f"Optuna's best value: {best.optimistic_value:.6g}, {_beside_the_mean(best)}",
+        *_metric_lines(report),
         *_vanilla_lines(report),
         "",
         "  trial  seeds  mean ± standard error     P(best)  eliminated by",
@@ -60,6 +61,12 @@ def _legend(report: StudyReport) -> list[str]:
         " what --alpha allows for chance."
     )
     return [shares, gone] if report.eliminations else [shares]
+
+
+def _metric_lines(report: StudyReport) -> list[str]:
+    if report.goes_by_reason is None:
+        return []
+    return [f"goes by the {report.goes_by} metric: {report.goes_by_reason}"]
 
 
 def _vanilla_lines(report: StudyReport) -> list[str]:
@@ -117,6 +124,8 @@ def report_json(report: StudyReport) -> dict[str, Any]:
             "n_seeds": best.n_seeds,
             "optimistic_value": best.optimistic_value,
         },
+        "goes_by": report.goes_by,
+        "goes_by_reason": report.goes_by_reason,
         "search_trainings": report.search_trainings,
         "final_trainings": report.final_trainings,
         "vanilla": None if report.vanilla is None else asdict(report.vanilla),
@@ -183,7 +192,7 @@ def _draw_vanilla(axes: Axes, report: StudyReport) -> None:
     """Draw both means of each configuration; the axes show the half that is nearest to the best."""
     assert report.vanilla is not None
     numbers = [row.number for row in report.rows]
-    calibrated = np.array([row.mean for row in report.rows])
+    calibrated = np.array([np.mean([s.value for s in row.records]) for row in report.rows])
     vanilla = np.array([np.mean([s.vanilla for s in row.records]) for row in report.rows])
     area = [10 + 6 * row.n_seeds for row in report.rows]
     axes.scatter(vanilla, calibrated, s=area, color="tab:blue", alpha=0.5)
@@ -195,7 +204,8 @@ def _draw_vanilla(axes: Axes, report: StudyReport) -> None:
         style: dict[str, Any] = {"marker": marker, "mec": color, "mfc": "none", "ms": 12, "ls": ""}
         axes.plot(vanilla[place], calibrated[place], label=f"trial {number}: {who}", **style)
     axes.axline((calibrated[0], calibrated[0]), slope=1.0, color="0.7", lw=1, label="equal")
-    distance = np.abs(calibrated - report.best.mean)
+    best = numbers.index(report.best.trial.number)
+    distance = np.abs(calibrated - calibrated[best])
     near = distance <= np.median(distance)
     near |= np.isin(numbers, [report.best.trial.number, report.vanilla.number])
     axes.set(

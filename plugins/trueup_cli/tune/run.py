@@ -208,6 +208,7 @@ def plan_objective(plan: TunePlan, train: Train | None = None) -> SeedObjective:
         n_base=plan.n_base,
         budget=plan.budget,
         loss=plan.loss,
+        goes_by=plan.goes_by,
         epoch_pruner=epoch_pruner_of(plan.epoch_pruner),
         catch=load_exceptions(plan.catch),
         on_error=plan.on_error,

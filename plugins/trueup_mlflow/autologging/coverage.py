@@ -31,7 +31,7 @@ OF_PROCESSES = (
 )
 NOT_COVERED = "{} was called, which is not covered: its models are scored on folds of their own"
 IN_TRAINING = "losses were seen with gradients only, as in training: validate under torch.no_grad()"
-_DIGITS = range(3, 9)  # fewer may be chance
+_USUAL_DIGITS = (4, 6, 3, 5, 2, 8, 7, 1)
 _CLOSE = 1e-5
 
 
@@ -101,6 +101,22 @@ class Coverage:
         return run
 
 
+def reason_in(sentence: str, key: str) -> str | None:
+    """Return what the sentence of a run says of a key without twin; None where it is silent.
+
+    Examples
+    --------
+    >>> reason_in("twins of a; none of b, c: it is rounded; none of d: unknown. For a loss", "c")
+    'it is rounded'
+    """
+    said, _, _ = sentence.partition(f" {ADVICE}")
+    for part in said.removesuffix(".").split("none of ")[1:]:
+        keys, _, reason = part.partition(": ")
+        if key in keys.split(", "):
+            return reason.removesuffix("; ").rstrip(".")
+    return None
+
+
 def _listed(keys: Iterable[str]) -> str:
     names = list(keys)
     shown = ", ".join(names[:_SHOWN_KEYS])
@@ -127,7 +143,8 @@ def explain(number: float, seen: Iterable[float]) -> str:
     for known in seen:
         digits = rounded_digits(number, known)
         if digits is not None:
-            return f"it is a watched loss rounded to {digits} digits: log it unrounded"
+            rounded = f"rounded to {digits} digit{'' if digits == 1 else 's'}"
+            return f"it is a watched loss {rounded}: log it unrounded, as the function returned it"
         if number == -known:
             return "it is minus a watched loss: log the loss itself"
         if math.isclose(number, known, rel_tol=_CLOSE):
@@ -138,11 +155,22 @@ def explain(number: float, seen: Iterable[float]) -> str:
 
 
 def rounded_digits(number: float, known: float) -> int | None:
-    """Return to how many digits a known number was rounded; None where it was not."""
-    if number == known or not math.isfinite(known):
+    """Return to how many digits a known number was rounded; None where it was not.
+
+    Zeros at the end are digits too, though a number that was logged does not show them: of several
+    answers the one is given that people choose most.
+
+    Examples
+    --------
+    >>> rounded_digits(0.534, 0.53402), rounded_digits(0.5, 0.49998), rounded_digits(0.5, 0.52)
+    (4, 4, None)
+    """
+    if number == known or not number or not math.isfinite(known):
         return None
-    text = repr(number)
-    digits = len(text.partition(".")[2]) if "e" not in text else None
-    if digits is None or digits not in _DIGITS:
-        return None
-    return digits if number in (round(known, digits), float(f"{known:.{digits}f}")) else None
+    fewest = 3 if abs(number) < 1_000.0 else 1  # fewer may be chance
+    fitting = (
+        digits
+        for digits in _USUAL_DIGITS
+        if digits >= fewest and number in (round(known, digits), float(f"{known:.{digits}f}"))
+    )
+    return next(fitting, None)

@@ -13,6 +13,7 @@ from mlflow.exceptions import MlflowException
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow.write.items import COMPARISON_ROLE, ROLE_TAG, fingerprint_tag
+from trueup_mlflow.write.runs import store_of
 
 PARENT_TAG = "mlflow.parentRunId"
 
@@ -107,7 +108,7 @@ class RunReader:
             raise InvalidInputError(
                 f"{arm} must match at least one run",
                 f"none for {filter_string!r}",
-                "Check the filter and experiment_names.",
+                f"Check the filter and experiment_names. {store_of(self.client)}",
             )
         ordered = sorted(runs.values(), key=lambda run: (run.info.start_time, run.info.run_id))
         found = [self._seed_run(arm, run, position) for position, run in enumerate(ordered)]
@@ -195,7 +196,7 @@ def experiment_ids(client: MlflowClient, names: Sequence[str] | None) -> list[st
             raise InvalidInputError(
                 "experiment_names must name existing experiments",
                 repr(name),
-                "Check the spelling and the tracking URI.",
+                f"Check the spelling. {store_of(client)}",
             )
         ids.append(experiment.experiment_id)
     return ids

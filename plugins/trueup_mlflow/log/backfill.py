@@ -26,6 +26,7 @@ from trueup_mlflow.write.items import (
     fingerprint_tag,
     metric_key,
 )
+from trueup_mlflow.write.runs import find_run, store_of
 from trueup_mlflow.write.writer import Point, RunWriter
 
 Status = Literal["logged", "present", "skipped"]
@@ -112,7 +113,7 @@ def backfill(
     [('log_loss', 'logged')]
     """
     client = MlflowClient() if client is None else client
-    runs = [client.get_run(run_id) for run_id in run_ids]
+    runs = [find_run(client, run_id, argument="run_ids") for run_id in run_ids]
     runs += _search(client, experiment_names, filter_string)
     if not run_ids and not experiment_names:
         raise InvalidInputError(
@@ -140,7 +141,9 @@ def _experiment_id(client: Any, name: str) -> str:
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
         raise InvalidInputError(
-            "experiment_names must be names of experiments", repr(name), "Check the store."
+            "experiment_names must be names of experiments",
+            repr(name),
+            f"Check the spelling. {store_of(client)}",
         )
     return str(experiment.experiment_id)
 

@@ -120,7 +120,8 @@ def log_study(
 
 def study_items(report: Any, key: str, confirmation: Any = None) -> LogItems:
     """Return the metrics and tags of the run of a study."""
-    main = key if report.vanilla is None else calibrated_key(key)
+    goes_by = "vanilla" if report.vanilla is None else getattr(report, "goes_by", "calibrated")
+    main = key if goes_by == "vanilla" else calibrated_key(key)
     best = report.best
     metrics = {
         main: best.mean,

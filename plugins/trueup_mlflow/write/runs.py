@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from mlflow.entities import Param
+from mlflow.entities import Param, Run
+from mlflow.exceptions import MlflowException
 
+from trueup.errors import InvalidInputError
 from trueup.redact import without_credentials
 
 KIND_TAG = "mlflow.experimentKind"
@@ -30,6 +32,32 @@ def mark_as_model_training(client: Any, experiment_id: str) -> None:
     with suppress(Exception):
         if KIND_TAG not in client.get_experiment(experiment_id).tags:
             client.set_experiment_tag(experiment_id, KIND_TAG, MODEL_DEVELOPMENT)
+
+
+def store_of(client: Any) -> str:
+    """Return a sentence on where a client has looked, and how to look elsewhere."""
+    return (
+        f"The store is {without_credentials(client.tracking_uri)}: MLFLOW_TRACKING_URI, or "
+        "--tracking-uri of a command, names another."
+    )
+
+
+def find_run(client: Any, run_id: str, *, argument: str = "run_id") -> Run:
+    """Return a run.
+
+    Raises
+    ------
+    InvalidInputError
+        If the store has none of this id.
+    """
+    try:
+        return client.get_run(run_id)
+    except MlflowException as refusal:
+        if refusal.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+            raise
+        got = f"{run_id!r}: {refusal.message.rstrip('.')}"
+        rule = f"{argument} must be a run of the store"
+        raise InvalidInputError(rule, got, store_of(client)) from refusal
 
 
 def new_run(client: Any, experiment_id: str, tags: Mapping[str, str]) -> str:

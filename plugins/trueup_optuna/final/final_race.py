@@ -28,6 +28,7 @@ from trueup_optuna.budget import Spending
 from trueup_optuna.final.allocation import Claim, next_claim
 from trueup_optuna.final.race_table import RaceTable, claim_of, race_table
 from trueup_optuna.final.race_trial import RaceTrial, score_seed
+from trueup_optuna.metric import choose_metric
 from trueup_optuna.runtime.heartbeat import GRACE, INTERVAL, beating, check_liveness, fail_stale
 from trueup_optuna.runtime.signals import hold_signals
 from trueup_optuna.scoring import (
@@ -51,6 +52,7 @@ from trueup_optuna.study.ranking import (
 )
 from trueup_optuna.study.study_state import (
     BUDGET,
+    goes_by,
     rule_of,
     seed_position,
     seeds_of,
@@ -168,6 +170,7 @@ class _FinalRace:
             )
         pin_identity(study)
         self.companion = open_companion(study, "finals")
+        choose_metric(study)
 
     def default_budget(self) -> int:
         if BUDGET in self.study.user_attrs:
@@ -266,7 +269,9 @@ class _FinalRace:
         for key, value in given.items():
             self._storage.set_trial_user_attr(trial._trial_id, key, value)
         self._storage.set_trial_user_attr(trial._trial_id, RECORD, record.to_attribute())
-        self._storage.set_trial_state_values(trial._trial_id, TrialState.COMPLETE, [record.value])
+        self._storage.set_trial_state_values(
+            trial._trial_id, TrialState.COMPLETE, [record.by(goes_by(self.study))]
+        )
 
     def _eliminate(self, number: int) -> None:
         """Let the configuration that has a new seed meet all others again."""

@@ -16,7 +16,7 @@ from trueup_optuna.final.race_trial import RaceTrial, score_seed
 from trueup_optuna.scoring import FailedSeedError, RowCheck, SeedScorer
 from trueup_optuna.study.companions import open_companion, pin_identity
 from trueup_optuna.study.ranking import RECORD, SEED_INDEX
-from trueup_optuna.study.study_state import seeds_of
+from trueup_optuna.study.study_state import goes_by, seeds_of
 from trueup_optuna.study.trial_state import FAILED
 
 _PARAMS = "trueup:params"
@@ -84,8 +84,9 @@ class FreshSeeds:
             return None
         self._check_rows(self.kept, index, record)
         attributes |= {**trial.given, RECORD: record.to_attribute()}
-        self.kept.add_trial(create_trial(value=record.value, user_attrs=attributes))
-        return record.value
+        value = record.by(goes_by(self.study))
+        self.kept.add_trial(create_trial(value=value, user_attrs=attributes))
+        return value
 
 
 def shared_seeds(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +10,17 @@ import numpy as np
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
+from trueup.presentation import Line, Presented
 from trueup_optuna.study.companions import companion
 from trueup_optuna.study.ranking import CONFIG, SEED_INDEX, Standings, standings
 from trueup_optuna.study.trial_state import SeedRecord
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_SHOWN = 10
+"""Configurations in a table or picture: the best ones."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class RaceRow:
 
 
 @dataclass(frozen=True)
-class RaceTable:
+class RaceTable(Presented):
     """Result of the finals.
 
     Attributes
@@ -78,6 +84,18 @@ class RaceTable:
     search_trainings: int
     final_trainings: int
 
+    def summary(self) -> str:
+        """Return what was selected, and what it took, in words."""
+        return (
+            f"Trial {self.selected} of {len(self.rows)} configurations, after "
+            f"{self.search_trainings} trainings in the search and {self.final_trainings} in the "
+            "finals."
+        )
+
+    def lines(self) -> list[Line]:
+        """Return the mean of the best configurations, give or take its standard error."""
+        return row_lines(self.rows, self.selected)
+
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a data frame, a column for each parameter and ``selected``."""
         import pandas as pd
@@ -97,6 +115,20 @@ class RaceTable:
                 for row in self.rows
             ]
         )
+
+
+def row_lines(rows: Sequence[RaceRow], selected: int) -> list[Line]:
+    """Return the best configurations as lines of a table or picture."""
+    return [
+        Line(
+            f"trial {row.number}, {row.n_seeds} seed{'s' if row.n_seeds > 1 else ''}"
+            f"{', selected' if row.number == selected else ''}",
+            row.mean,
+            row.mean - row.standard_error,
+            row.mean + row.standard_error,
+        )
+        for row in rows[:_SHOWN]
+    ]
 
 
 def claim_of(trial: FrozenTrial) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from trueup.decide.noise import SeedNoise, seed_noise
 from trueup.errors import UndefinedMetricError
 from trueup_optuna.shrunken_means import Results, Shrunken, shrunken_means, unit_cube
 from trueup_optuna.study.companions import companion
-from trueup_optuna.study.study_state import BUDGET, REPORTS, sign
+from trueup_optuna.study.study_state import BUDGET, REPORTS, goes_by, sign
 from trueup_optuna.study.trial_state import (
     BY,
     ELIMINATED,
@@ -23,6 +23,7 @@ from trueup_optuna.study.trial_state import (
     STATUS,
     STOPPED_IN_EPOCH,
     TWIN_OF,
+    Metric,
     Reports,
     SeedRecord,
     configurations,
@@ -62,7 +63,8 @@ class Standings:
     trials : tuple of FrozenTrial
         The trial of each configuration.
     values : array of shape (k, s)
-        Result per seed index, times ``sign``: lower is better; NaN where there is none.
+        Result per seed index by the metric that the study goes by, times ``sign``: lower is
+        better; NaN where there is none.
     vanilla : array of shape (k, s)
         The same for the vanilla metric, NaN where ``train`` returned a number.
     n_seeds : int array of shape (k,)
@@ -109,6 +111,12 @@ class Standings:
         return prefix_means(self.values, self.n_seeds)
 
     @cached_property
+    def calibrated(self) -> FloatArray:
+        """The calibrated results, as ``vanilla`` has the others; NaN where nothing was kept."""
+        rows = [np.array([record.value for record in kept]) for kept in self.records]
+        return self.sign * _padded(rows, self.values.shape)
+
+    @cached_property
     def noise(self) -> SeedNoise:
         """Variance over seeds."""
         return seed_noise(self.values, self.n_seeds)
@@ -121,16 +129,20 @@ class Standings:
     @cached_property
     def worth(self) -> Shrunken:
         """Each mean drawn to its neighbourhood, times ``sign``; infinity without a seed."""
+        trained = np.flatnonzero(self.n_seeds)  # a trial that has just begun changes nothing
         seeds = [record.seed for kept in self.records for record in kept]
         place = {seed: index for index, seed in enumerate(dict.fromkeys(seeds))}
-        return shrunken_means(
+        found = shrunken_means(
             Results(
-                unit_cube(self.trials),
-                np.repeat(np.arange(len(self.trials)), self.n_seeds),
+                unit_cube(tuple(self.trials[index] for index in trained)),
+                np.repeat(np.arange(len(trained)), self.n_seeds[trained]),
                 np.array([place[seed] for seed in seeds], dtype=np.intp),
                 self.values[np.arange(self.values.shape[1]) < self.n_seeds[:, None]],
             )
         )
+        mean, sd = np.full(len(self.trials), np.inf), np.zeros(len(self.trials))
+        mean[trained], sd[trained] = found.mean, found.sd
+        return Shrunken(mean, sd, found.noise)
 
     @property
     def score(self) -> FloatArray:
@@ -185,16 +197,17 @@ def standings(study: optuna.Study) -> Standings:
     race = companion(study, "finals")
     extra = {} if race is None else _extra_records(race)
     reports = study.user_attrs.get(REPORTS, "running_mean")
-    calibrated, vanilla, kept, n_searched = [], [], [], []
+    metric = goes_by(study)
+    results, vanilla, kept, n_searched = [], [], [], []
     for trial in trials:
-        records, own = _searched(trial, reports)
+        records, own = _searched(trial, reports, metric)
         n_searched.append(len(own))
         more = _continued(extra.get(trial.number, {}), len(own))
-        calibrated.append(np.concatenate([own, [record.value for record in more]]))
+        results.append(np.concatenate([own, [record.by(metric) for record in more]]))
         kept.append((*records, *more))
         values = [record.vanilla for record in kept[-1]]
         vanilla.append(np.array([np.nan if value is None else value for value in values]))
-    table, n_seeds = value_table(calibrated)
+    table, n_seeds = value_table(results)
     eliminations = _eliminations(trials, race)
     dropped = _numbers(race, DROPPED)
     gone = set(eliminations) | dropped
@@ -216,12 +229,14 @@ def standings(study: optuna.Study) -> Standings:
     )
 
 
-def _searched(trial: FrozenTrial, reports: Reports) -> tuple[tuple[SeedRecord, ...], FloatArray]:
+def _searched(
+    trial: FrozenTrial, reports: Reports, metric: Metric
+) -> tuple[tuple[SeedRecord, ...], FloatArray]:
     """Return what the search kept of a trial's seeds, and their results."""
     steps = {} if _is_void(trial) else trial.intermediate_values
     records = seed_records(trial.user_attrs) if steps else ()
     if len(records) == len(steps):
-        return records, np.array([record.value for record in records])
+        return records, np.array([record.by(metric) for record in records])
     own = finished_values(steps, reports)
     return records[: len(own)], own
 

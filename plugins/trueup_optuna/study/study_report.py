@@ -9,11 +9,12 @@ import optuna
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from trueup.decide.noise import seed_noise
-from trueup_optuna.final.race_table import RaceRow, count_finals, race_table
+from trueup.presentation import Line, Presented
+from trueup_optuna.final.race_table import RaceRow, count_finals, race_table, row_lines
 from trueup_optuna.study.ranking import Elimination, Standings, standings
 from trueup_optuna.study.selection import BestConfig, select_best
-from trueup_optuna.study.study_state import METRIC, single_objective
+from trueup_optuna.study.study_state import GOES_BY_REASON, METRIC, goes_by, single_objective
+from trueup_optuna.study.trial_state import Metric
 
 FloatArray = NDArray[np.float64]
 FINALIST_SEEDS = 5
@@ -49,7 +50,7 @@ class VanillaChoice:
 
 
 @dataclass(frozen=True)
-class StudyReport:
+class StudyReport(Presented):
     """Facts about a finished or running study.
 
     Attributes
@@ -71,6 +72,10 @@ class StudyReport:
         None where ``train`` returned numbers, so that there is no vanilla metric.
     search_trainings, final_trainings : int
         Finished trainings.
+    goes_by : {"calibrated", "vanilla"}
+        The metric that ranks the rows; "calibrated" where ``train`` returned numbers.
+    goes_by_reason : str or None
+        Why, where it was chosen on the way.
 
     Examples
     --------
@@ -90,6 +95,21 @@ class StudyReport:
     vanilla: VanillaChoice | None
     search_trainings: int
     final_trainings: int
+    goes_by: Metric = "calibrated"
+    goes_by_reason: str | None = None
+
+    def summary(self) -> str:
+        """Return what was selected, and what the vanilla metric would have chosen, in words."""
+        if self.vanilla is None:
+            return self.best.summary()
+        choice = "the same" if self.vanilla.same else f"trial {self.vanilla.number}"
+        other = f"; the vanilla one would have chosen {choice}"
+        other = other if self.goes_by == "calibrated" else ""
+        return f"{self.best.summary()} By the {self.goes_by} metric{other}."
+
+    def lines(self) -> list[Line]:
+        """Return the mean of the best configurations, give or take its standard error."""
+        return row_lines(self.rows, self.best.trial.number)
 
 
 def report_study(study: optuna.Study) -> StudyReport:
@@ -132,6 +152,8 @@ def report_study(study: optuna.Study) -> StudyReport:
         vanilla,
         race.search_trainings,
         count_finals(study),
+        "calibrated" if vanilla is None else goes_by(study),
+        study.user_attrs.get(GOES_BY_REASON),
     )
 
 
@@ -140,14 +162,15 @@ def _vanilla_choice(table: Standings) -> VanillaChoice | None:
     if np.isnan(table.vanilla[counted]).any():
         return None
     vanilla = replace(table, values=table.vanilla)
-    ours, theirs = table.best(), vanilla.best()
+    calibrated = replace(table, values=table.calibrated)
+    ours, theirs = calibrated.best(), vanilla.best()
     return VanillaChoice(
         table.numbers[theirs],
         ours == theirs,
-        float(table.means[theirs] - table.means[ours]),
-        0.0 if ours == theirs else float(np.hypot(*table.standard_errors[[ours, theirs]])),
-        float(np.sqrt(table.noise.pooled)),
-        float(np.sqrt(seed_noise(table.vanilla, table.n_seeds).pooled)),
+        float(calibrated.means[theirs] - calibrated.means[ours]),
+        0.0 if ours == theirs else float(np.hypot(*calibrated.standard_errors[[ours, theirs]])),
+        float(np.sqrt(calibrated.noise.pooled)),
+        float(np.sqrt(vanilla.noise.pooled)),
     )
 
 

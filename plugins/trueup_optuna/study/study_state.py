@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import optuna
 from optuna.storages import BaseStorage
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 from trueup.decide.race import RaceRule
 from trueup.errors import InvalidInputError, StateMismatchError
 from trueup_optuna.seeds import SeedList
 from trueup_optuna.shrunken_means import FEW
-from trueup_optuna.study.trial_state import root_number
+from trueup_optuna.study.trial_state import Metric, root_number, seed_records
 
 SEEDS = "trueup:seeds"
 METRIC = "trueup:metric"
@@ -22,6 +23,9 @@ SPLIT = "trueup:split"
 RULE = "trueup:rule"
 REPORTS = "trueup:reports"
 BUDGET = "trueup:budget"
+GOES_BY = "trueup:goes_by"
+"""The metric that ranks configurations, "calibrated" or "vanilla"; absent = not chosen yet."""
+GOES_BY_REASON = "trueup:goes_by_reason"
 SEED_ORDER = "trueup:seed_order"
 """Whether each configuration begins at another seed, "turned", or all at the first, "same"."""
 
@@ -127,16 +131,37 @@ def seeds_of(study: optuna.Study) -> SeedList:
     return SeedList(len(kept["search"]), len(kept["confirm"]), (*kept["search"], *kept["confirm"]))
 
 
+def goes_by(study: optuna.Study) -> Metric:
+    """Return the metric of a study; with a budget it is vanilla until one is chosen."""
+    kept = study.user_attrs
+    metric: Metric = kept.get(GOES_BY, "vanilla" if BUDGET in kept else "calibrated")
+    return metric
+
+
 def seed_position(study: optuna.Study, trial: FrozenTrial, index: int) -> int:
     """Return which seed of the search a configuration meets at this index.
 
     In turned order each begins at another seed, as soon as there are enough to tell what a seed
-    does to all: noise that neighbours share under one seed then averages out among them.
+    does to all: noise that neighbours share under one seed then averages out among them. Those
+    before begin at the same, but go on with different ones, or two seeds would stand for all.
     """
     kept = study.user_attrs
-    turned = kept.get(SEED_ORDER) == "turned"
-    start = max(0, root_number(trial) - FEW + 1) if turned else 0
-    return int((start + index) % len(kept[SEEDS]["search"]))
+    n = len(kept[SEEDS]["search"])
+    number = root_number(trial) if kept.get(SEED_ORDER) == "turned" else 0
+    if number >= FEW:
+        return int((number - FEW + 1 + index) % n)
+    return 0 if index % n == 0 else int(1 + (index - 1 + number) % (n - 1))
+
+
+def restore(trial: optuna.Trial, frozen: FrozenTrial) -> list[float]:
+    """Return the finished seeds of a retried trial; report those that a crash left unreported."""
+    assert frozen.state == TrialState.RUNNING
+    metric = goes_by(trial.study)
+    values = [record.by(metric) for record in seed_records(frozen.user_attrs)]
+    for index in range(len(values)):
+        if index not in frozen.intermediate_values:
+            trial.report(float(np.mean(values[: index + 1])), index)
+    return values
 
 
 def seeds_fact(seeds: SeedList) -> dict[str, list[int]]:

@@ -13,11 +13,13 @@ from itertools import count
 from typing import Any, Literal
 
 import numpy as np
+import optuna
 from numpy.typing import NDArray
 from optuna.trial import FrozenTrial, TrialState
 
 FloatArray = NDArray[np.float64]
 Reports = Literal["running_mean", "value"]
+Metric = Literal["calibrated", "vanilla"]
 
 STATUS = "trueup:status"
 ELIMINATED = "eliminated"
@@ -59,6 +61,10 @@ class SeedRecord:
     split: str | None = None
     fingerprint: str | None = None
 
+    def by(self, metric: Metric) -> float:
+        """Return the result by a metric; what ``train`` returned as a number is both."""
+        return self.value if metric == "calibrated" or self.vanilla is None else self.vanilla
+
     def to_attribute(self) -> dict[str, Any]:
         """Return a mapping that every storage can keep."""
         return asdict(self)
@@ -73,6 +79,11 @@ def seed_records(attributes: Mapping[str, Any]) -> tuple[SeedRecord, ...]:
             return tuple(found)
         found.append(SeedRecord(**attribute))
     raise AssertionError("unreachable")
+
+
+def has_seeds(study: optuna.Study) -> bool:
+    """Say whether a study has kept the result of a seed."""
+    return any(seed_records(trial.user_attrs) for trial in study.get_trials(deepcopy=False))
 
 
 def finished_values(steps: Mapping[int, float], reports: Reports = "running_mean") -> FloatArray:

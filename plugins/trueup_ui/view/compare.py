@@ -13,7 +13,7 @@ from trueup_ui.read.stored_run import StoredRun
 from trueup_ui.view.charts import Axis, Tick
 from trueup_ui.view.experiment import common_decimals, mean_and_sd
 from trueup_ui.view.pairs import Pair, compare_pair, paired_values
-from trueup_ui.view.pipelines import Pipeline, group
+from trueup_ui.view.pipelines import Pipeline, count_text, group
 from trueup_ui.view.seeds import Spread, finished_values, metric_keys
 
 _OF_PARENT = re.compile(rf"tags\.`?{re.escape(PARENT_TAG)}`?\s*=\s*'(\w+)'")
@@ -35,11 +35,12 @@ class Asked:
 
 @dataclass(frozen=True)
 class Arm:
-    """A pipeline with its spread on the metric, as text too."""
+    """A pipeline with its spread on the metric, as text too, and of how many runs it is."""
 
     pipeline: Pipeline
     spread: Spread
     text: str
+    count: str
 
 
 @dataclass(frozen=True)
@@ -152,12 +153,16 @@ def _metrics(runs: Sequence[StoredRun]) -> list[str]:
 
 def _arms(pipelines: Sequence[Pipeline], metric: str, *, higher: bool) -> list[Arm]:
     """Return the pipelines that have the metric, the best mean first."""
-    spreads = {
-        one.key: Spread.of([*finished_values(one.runs, metric).values()]) for one in pipelines
-    }
+    values = {one.key: finished_values(one.runs, metric) for one in pipelines}
+    spreads = {key: Spread.of([*found.values()]) for key, found in values.items()}
     decimals = common_decimals(spreads.values())
     arms = [
-        Arm(one, spread, mean_and_sd(spread, decimals))
+        Arm(
+            one,
+            spread,
+            mean_and_sd(spread, decimals),
+            count_text([run for run in one.runs if run.run_id in values[one.key]]),
+        )
         for one in pipelines
         if (spread := spreads[one.key]) is not None
     ]
@@ -226,7 +231,7 @@ def as_markdown(page: ComparePage, address: str) -> str:
         "| pipeline | mean ± sd | seeds |",
         "|---|---|---|",
         *(
-            f"| {escaped(arm.pipeline.name)} | {arm.text} | {len(arm.spread.values)} |"
+            f"| {escaped(arm.pipeline.name)} | {arm.text} | {arm.count.removesuffix(' seeds')} |"
             for arm in page.arms
         ),
         "",

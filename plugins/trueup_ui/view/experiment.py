@@ -10,7 +10,7 @@ from trueup_mlflow.write.items import bias_cost_key, bias_term_key, calibrated_k
 from trueup_ui.read.stored_run import StoredRun
 from trueup_ui.view.charts import Axis, Strip, Tick, strip
 from trueup_ui.view.numbers import MISSING, decimals_of, fixed, percent
-from trueup_ui.view.pipelines import Pipeline, group
+from trueup_ui.view.pipelines import Pipeline, group, trainings
 from trueup_ui.view.seeds import PipelineSeeds, Spread, metric_keys, summarise
 
 Order = Literal["calibrated", "vanilla", "name", "seeds", "reduction"]
@@ -72,7 +72,15 @@ class Row:
 
 @dataclass(frozen=True)
 class ExperimentPage:
-    """Everything that the page shows."""
+    """Everything that the page shows.
+
+    Attributes
+    ----------
+    n_runs, n_stored : int
+        Runs that train, and all runs.
+    n_ranked : int
+        Pipelines that have a rank on both metrics.
+    """
 
     choice: Choice
     metrics: tuple[str, ...]
@@ -81,6 +89,8 @@ class ExperimentPage:
     n_hidden: int
     n_left_out: int
     n_runs: int
+    n_stored: int
+    n_ranked: int
     ticks: tuple[Tick, ...]
 
     @property
@@ -95,12 +105,12 @@ def experiment_page(runs: Sequence[StoredRun], choice: Choice) -> ExperimentPage
     trained = [run for pipeline in grouping.pipelines for run in pipeline.runs]
     metrics = metric_keys(trained)
     metric = choice.metric if choice.metric in metrics else (metrics[0] if metrics else "")
-    found = [summarise(pipeline, metric) for pipeline in grouping.pipelines]
+    twins = any(calibrated_key(metric) in run.metrics for run in trained)
+    found = [summarise(one, metric, others_have=twins) for one in grouping.pipelines]
     ordered = _ordered(found, choice)
     shown = ordered[:MOST_ROWS]
     axis = Axis.over(value for one in shown for value in _all_values(one))
-    ranks = _ranks([one.calibrated for one in ordered], choice.higher)
-    vanilla_ranks = _ranks([one.vanilla for one in ordered], choice.higher)
+    ranks, vanilla_ranks = _both_ranks(ordered, choice.higher)
     decimals = common_decimals(one.calibrated or one.vanilla for one in shown)
     rows = tuple(
         _row(one, axis, (rank, before), decimals)
@@ -113,7 +123,9 @@ def experiment_page(runs: Sequence[StoredRun], choice: Choice) -> ExperimentPage
         rows,
         len(ordered) - len(shown),
         grouping.n_left_out,
+        len(trainings(runs)),
         len(runs),
+        sum(rank is not None for rank in ranks),
         axis.ticks() if rows else (),
     )
 
@@ -142,6 +154,21 @@ def _ordered(found: Sequence[PipelineSeeds], choice: Choice) -> list[PipelineSee
         return (*first, one.pipeline.name.casefold(), one.pipeline.key)
 
     return sorted(found, key=key)
+
+
+def _both_ranks(
+    found: Sequence[PipelineSeeds], higher: bool
+) -> tuple[list[int | None], list[int | None]]:
+    """Return the calibrated and the vanilla rank of each, among those whose means can be compared.
+
+    Without any, the vanilla rank of all.
+    """
+    if not any(one.is_comparable for one in found):
+        return [None] * len(found), _ranks([one.vanilla for one in found], higher)
+    return (
+        _ranks([one.calibrated if one.is_comparable else None for one in found], higher),
+        _ranks([one.vanilla if one.is_comparable else None for one in found], higher),
+    )
 
 
 def _ranks(spreads: Sequence[Spread | None], higher: bool) -> list[int | None]:

@@ -70,7 +70,7 @@ def group(runs: Sequence[StoredRun], by: str = AUTOMATIC) -> Grouping:
         "param:<name>" or "tag:<name>" otherwise.
     """
     parents = _by_parent(runs)
-    trained = [run for run in runs if _is_training(run, {one.key for one in parents})]
+    trained = [run for run in trainings(runs) if run.metrics]
     if by in (AUTOMATIC, "parents") and (parents or by):
         members = sum(len(pipeline.runs) for pipeline in parents)
         return Grouping("parents", tuple(parents), len(trained) - members)
@@ -83,6 +83,27 @@ def group(runs: Sequence[StoredRun], by: str = AUTOMATIC) -> Grouping:
     return Grouping(by, found, len(trained) - len(having))
 
 
+def trainings(runs: Sequence[StoredRun]) -> list[StoredRun]:
+    """Return the runs that train: neither parents of seeds nor what trueup logged of its own."""
+    parents = {one.key for one in _by_parent(runs)}
+    return [run for run in runs if run.role not in _OWN_ROLES and run.run_id not in parents]
+
+
+def count_text(runs: Sequence[StoredRun]) -> str:
+    """Return how many runs there are, and how many seeds where that differs: a seed may repeat.
+
+    Examples
+    --------
+    >>> count_text([])
+    '0 runs'
+    """
+    n, seeds = len(runs), {run.seed for run in runs}
+    if n and len(seeds) == n and None not in seeds:
+        return f"{n} seed{'' if n == 1 else 's'}"
+    of = "" if not seeds or None in seeds else f" of {len(seeds)} seed{'s' * (len(seeds) > 1)}"
+    return f"{n} run{'' if n == 1 else 's'}{of}"
+
+
 def choices(runs: Iterable[StoredRun]) -> list[str]:
     """Return what runs can be grouped by: parameters and the user's own tags."""
     params, tags = set[str](), set[str]()
@@ -93,10 +114,6 @@ def choices(runs: Iterable[StoredRun]) -> list[str]:
     own = (name for name in tags if not name.startswith(("mlflow.", "trueup.")))
     named = [f"param:{name}" for name in sorted(params) if name not in SEED_NAMES]
     return ["parents", PARAMETERS, *named, *(f"tag:{name}" for name in sorted(own))]
-
-
-def _is_training(run: StoredRun, parents: set[str]) -> bool:
-    return run.role not in _OWN_ROLES and run.run_id not in parents and bool(run.metrics)
 
 
 def _by_parent(runs: Sequence[StoredRun]) -> list[Pipeline]:

@@ -11,8 +11,10 @@ import numpy as np
 
 from trueup.comparison import Reduction, variance_reduction
 from trueup.errors import TrueupError
+from trueup_mlflow.autologging.coverage import reason_in
 from trueup_mlflow.write.items import (
     COUNT_KEY,
+    COVERAGE_TAG,
     SPREAD_ENDS,
     bias_cost_key,
     calibrated_key,
@@ -20,7 +22,7 @@ from trueup_mlflow.write.items import (
     skipped_tag,
 )
 from trueup_ui.read.stored_run import StoredRun
-from trueup_ui.view.pipelines import Pipeline
+from trueup_ui.view.pipelines import Pipeline, count_text
 
 FEW_SEEDS = 5
 """With fewer pairs of seeds no comparison at 95% can have a finite interval."""
@@ -61,6 +63,10 @@ class PipelineSeeds:
         Runs at work, and runs that failed or were killed.
     warnings : tuple of str
         What a reader must know before he trusts the numbers.
+    count : str
+        How many runs and seeds the vanilla mean is of, for people.
+    same_runs : bool
+        Whether both means are of the same runs.
     """
 
     pipeline: Pipeline
@@ -72,10 +78,25 @@ class PipelineSeeds:
     n_failed: int
     warnings: tuple[str, ...]
 
+    count: str = ""
+    same_runs: bool = True
+
     @property
     def n_seeds(self) -> int:
         """Finished runs that have the metric."""
         return 0 if self.vanilla is None else len(self.vanilla.values)
+
+    @property
+    def of_runs(self) -> str:
+        """How many of the runs the calibrated mean is of, where that differs."""
+        if self.same_runs or self.calibrated is None:
+            return ""
+        return f"{len(self.calibrated.values)} of {self.n_seeds} runs"
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether both means are there, over the same runs."""
+        return self.vanilla is not None and self.calibrated is not None and self.same_runs
 
 
 def finished_values(runs: Sequence[StoredRun], key: str) -> dict[str, float]:
@@ -87,8 +108,11 @@ def finished_values(runs: Sequence[StoredRun], key: str) -> dict[str, float]:
     }
 
 
-def summarise(pipeline: Pipeline, key: str) -> PipelineSeeds:
-    """Return what the seeds of a pipeline say about ``K``."""
+def summarise(pipeline: Pipeline, key: str, *, others_have: bool = False) -> PipelineSeeds:
+    """Return what the seeds of a pipeline say about ``K``.
+
+    With ``others_have`` a missing calibrated value is said even where no tag tells the reason.
+    """
     runs = pipeline.runs
     vanilla = finished_values(runs, key)
     calibrated = finished_values(runs, calibrated_key(key))
@@ -104,7 +128,14 @@ def summarise(pipeline: Pipeline, key: str) -> PipelineSeeds:
         reduction,
         states["RUNNING"] + states["SCHEDULED"],
         states["FAILED"] + states["KILLED"],
-        (*_warnings(pipeline, key, vanilla), *_noisier(reduction)),
+        (
+            *_warnings(pipeline, key, vanilla),
+            *_unlike_runs(vanilla, calibrated),
+            *_uncalibrated(runs, key, others_have=others_have or bool(calibrated)),
+            *_noisier(reduction),
+        ),
+        count_text([run for run in runs if run.run_id in vanilla]),
+        vanilla.keys() == calibrated.keys(),
     )
 
 
@@ -143,9 +174,20 @@ def _warnings(pipeline: Pipeline, key: str, values: Mapping[str, float]) -> list
     repeated = [seed for seed, n in Counter(run.seed for run in runs).items() if n > 1]
     if repeated and repeated != [None]:
         found.append(f"seed {_listed(repeated)} trained more than once")
-    if 0 < len(runs) < FEW_SEEDS:
-        found.append(f"few seeds: {len(runs)}, and no decision is possible before {FEW_SEEDS}")
-    return [*found, *_skipped(pipeline.runs, key)]
+    seeds = {run.seed for run in runs}
+    n_seeds = len(runs) if None in seeds else len(seeds)
+    if 0 < n_seeds < FEW_SEEDS:
+        found.append(f"few seeds: {n_seeds}, and no decision is possible before {FEW_SEEDS}")
+    return found
+
+
+def _unlike_runs(vanilla: Mapping[str, float], calibrated: Mapping[str, float]) -> list[str]:
+    if not calibrated or vanilla.keys() == calibrated.keys():
+        return []
+    return [
+        f"different runs: the vanilla mean is of {len(vanilla)}, the calibrated one of "
+        f"{len(calibrated)}, so they can't be set against each other"
+    ]
 
 
 def _noisier(reduction: Reduction | None) -> list[str]:
@@ -157,10 +199,23 @@ def _noisier(reduction: Reduction | None) -> list[str]:
     ]
 
 
-def _skipped(runs: Sequence[StoredRun], key: str) -> list[str]:
-    tags = (skipped_tag(key), skipped_tag(calibrated_key(key)))
-    reasons = Counter(run.tags[tag] for run in runs for tag in tags if tag in run.tags)
-    return [f"no calibrated value in {n} runs: {reason}" for reason, n in reasons.items()]
+def _uncalibrated(runs: Sequence[StoredRun], key: str, *, others_have: bool) -> list[str]:
+    """Return why runs have no calibrated value, from what was logged in them."""
+    without = [run for run in runs if key in run.metrics and calibrated_key(key) not in run.metrics]
+    unknown = "nothing in them says why; trueup doctor RUN_ID looks" if others_have else None
+    reasons = Counter(_reason(run, key) or unknown for run in without)
+    return [
+        f"no calibrated value in {n} run{'' if n == 1 else 's'}: {reason}"
+        for reason, n in reasons.items()
+        if reason
+    ]
+
+
+def _reason(run: StoredRun, key: str) -> str | None:
+    for tag in (skipped_tag(key), skipped_tag(calibrated_key(key))):
+        if tag in run.tags:
+            return run.tags[tag]
+    return reason_in(run.tags.get(COVERAGE_TAG, ""), key)
 
 
 def _listed(seeds: Sequence[int | str | None]) -> str:

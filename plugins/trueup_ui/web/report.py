@@ -15,6 +15,7 @@ from mlflow import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup.replace_file import replace_file
+from trueup_mlflow.write.runs import store_of
 from trueup_ui.read.monitors import monitored_versions
 from trueup_ui.read.store import Store
 from trueup_ui.read.studies import logged_studies, logged_study
@@ -58,7 +59,7 @@ def render_report(client: MlflowClient, experiment_name: str, choice: Choice) ->
         raise InvalidInputError(
             "experiment must exist",
             repr(experiment_name),
-            "Check the spelling and the tracking URI.",
+            f"Check the spelling. {store_of(client)}",
         )
     store = Store(client)
     experiment = store.experiment(str(found.experiment_id))

@@ -1,4 +1,4 @@
-"""The function of Isotonic Line-Plot Scaling and its convex fit, for two classes and for several."""
+"""The function of Isotonic Line-Plot Scaling and its convex fit, for two classes and for more."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ batch of the columns named, never a file.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -24,7 +25,7 @@ from trueup.read.arrow import (
     missing_rows_of,
 )
 from trueup.read.columns import missing_values
-from trueup.read.csv_files import Dialect, Role
+from trueup.read.csv_files import Dialect, Role, line_of
 from trueup.read.files import FileBatch, Paths, file_batches, require_rows, resolve
 from trueup.read.ids import IdTypes
 from trueup.read.targets import Notices
@@ -33,6 +34,7 @@ from trueup.splits import CrossFit, Split
 from trueup.summaries import LossSummary, summary_of
 
 _DEFAULT_SPLIT = CrossFit()
+_INDEX = re.compile(r"at index (\d+)$").search
 
 
 def evaluate_files(
@@ -100,6 +102,12 @@ def evaluate_files(
     >>> evaluate_files(file, y_true="click", y_proba="p").n
     100
     """
+    if y_true in (y_proba, y_logit):
+        raise InvalidInputError(
+            "y_true must be another column than the predictions",
+            repr(y_true),
+            "Name the column of each.",
+        )
     columns = _Columns(y_true, y_proba, y_logit, row_id, sample_weight, tuple(fields))
     files = resolve(paths)
     summary, notices, id_types = summary_of(loss, split), Notices(), IdTypes(id_type)
@@ -160,7 +168,7 @@ class _Reader:
                 of_file = takewhile(lambda other: other.file == batch.file, further)
                 count = len(missing) + sum(len(_missing(other, name)) for other in of_file)
                 first = batch.first_row + int(missing[0])
-                raise missing_values(name, count, first, batch.file)
+                raise missing_values(name, count, first, batch.file, _line(batch, first))
 
     def arguments(self, batch: FileBatch) -> dict[str, Any]:
         """Return the columns by the argument of ``update``."""
@@ -197,7 +205,17 @@ def _update(summary: LossSummary, batch: FileBatch, reader: _Reader, threads: in
         return summary.add(reader.arguments(batch), reader.labels, fields or None, threads)
     except InvalidInputError as error:
         last = batch.first_row + batch.table.num_rows - 1
-        raise InvalidInputError(
-            f"{error} The index counts from row {batch.first_row} of {batch.file} "
-            f"(the batch ends with row {last})."
-        ) from error
+        place = (
+            f"The index counts from row {batch.first_row} of {batch.file} "
+            f"(the batch ends with row {last}; rows are counted from 0)."
+        )
+        index = _INDEX(error.got or "")
+        line = None if index is None else _line(batch, batch.first_row + int(index[1]))
+        place += "" if line is None else f" It is line {line} of the file."
+        if error.got is None:
+            raise InvalidInputError(f"{error} {place}") from error
+        raise InvalidInputError(error.rule, error.got, f"{error.mend} {place}") from error
+
+
+def _line(batch: FileBatch, row: int) -> int | None:
+    return None if batch.csv is None else line_of(batch.file, row, batch.csv.sep)

@@ -15,7 +15,8 @@ from trueup.fields.columns import require_rows
 from trueup.fields.levels import read_levels
 from trueup.losses import LOSSES, FloatArray
 from trueup.read.columns import column, floats, read_weight, refuse_rows
-from trueup.read.targets import Notices, check_prediction, read_labels, read_prediction
+from trueup.read.rows import read_prediction
+from trueup.read.targets import Notices, check_prediction, read_labels
 
 
 @dataclass(frozen=True)

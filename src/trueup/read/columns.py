@@ -39,20 +39,21 @@ def refuse_missing(values: Any, array: NDArray[Any], name: str) -> None:
 
 
 def missing_values(
-    name: str, count: int, first_row: int, source: object = None
+    name: str, count: int, first_row: int, source: object = None, line: int | None = None
 ) -> InvalidInputError:
     """Return the one refusal of missing values of an argument, or of a column of a source.
 
     Examples
     --------
-    >>> str(missing_values("y_true", 3, 17)).partition(". ")[0]
-    'y_true must not hold missing values; got 3 missing values in y_true, first at row 17'
+    >>> missing_values("y_true", 3, 17).got
+    '3 missing values in y_true, first at row 17, counted from 0'
     """
     subject = name if source is None else f"column {name!r} of {source}"
     values = "value" if count == 1 else "values"
+    where = f"row {first_row}, counted from 0" + (f" (line {line} of the file)" if line else "")
     return InvalidInputError(
         f"{subject} must not hold missing values",
-        f"{count:,} missing {values} in {name}, first at row {first_row}",
+        f"{count:,} missing {values} in {name}, first at {where}",
         "Drop or fill the rows.",
     )
 
@@ -91,6 +92,25 @@ def is_missing(value: object) -> bool:
         return True
     unequal = value != value
     return isinstance(unequal, bool | np.bool_) and bool(unequal)  # a cell may hold an array
+
+
+_WORDS_FOR_MISSING = frozenset(
+    {"", "?", "-", ".", "#n/a", "na", "n/a", "<na>", "nan", "nat", "nil", "none", "null", "tbd"}
+    | {"missing", "unknown", "unk", "undefined"}
+)
+
+
+def reads_as_missing(value: object) -> bool:
+    """Say whether a value is missing, or a word that people write for it.
+
+    Examples
+    --------
+    >>> [reads_as_missing(value) for value in ("NA", " unknown", float("nan"), "no", 0)]
+    [True, True, True, False, False]
+    """
+    if isinstance(value, str):
+        return value.strip().casefold() in _WORDS_FOR_MISSING
+    return is_missing(value)
 
 
 _LONGEST = 80
@@ -174,14 +194,23 @@ def floats(
     """Return numbers as float64, refused where they are of another type or not finite."""
     array = plain_numbers(array)
     if array.dtype.kind not in "fiub":
-        raise InvalidInputError(
-            f"{name} must be numbers", f"dtype {array.dtype}", "Convert the column to floats."
-        )
+        raise _no_numbers(array, name)
     values = array.astype(np.float64, copy=False)
     if array.dtype.kind not in "iub" and not _all_finite(values):
         rule = f"{name} must be finite"
         refuse_rows(~np.isfinite(values), values, rule, "Drop or fix the row.", not_finite)
     return values
+
+
+def _no_numbers(array: NDArray[Any], name: str) -> InvalidInputError:
+    """Return the refusal of text or objects, with the value that is to blame."""
+    got, fix = f"dtype {array.dtype}", "Convert the column to floats."
+    for index, value in enumerate(array.ravel().tolist()):
+        if isinstance(value, str) and reads_as_missing(value):
+            got = f"{got} with {shown(value)} at index {index}"
+            fix = "It looks like a missing value: drop its row, or fill it."
+            break
+    return InvalidInputError(f"{name} must be numbers", got, fix)
 
 
 def plain_numbers(array: NDArray[Any]) -> NDArray[Any]:

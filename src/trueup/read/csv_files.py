@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -176,6 +177,19 @@ def open_csv_file(path: Path, roles: Mapping[str, Role] | None, dialect: Dialect
     decimal = dialect.decimal or _decimal_of(sample, sep, _number_columns(names, roles))
     guessed = (dialect.sep is None and sep != ",", dialect.decimal is None and decimal != ".")
     return CsvFile(path, tuple(names), sep, decimal, any(guessed))
+
+
+def line_of(path: Path, row: int, sep: str) -> int | None:
+    """Return the line of a file on which a row ends, both as people find them; None if unknown."""
+    import pyarrow as pa
+
+    with suppress(csv.Error, OSError, UnicodeDecodeError, pa.ArrowException):
+        stream = pa.input_stream(str(path), compression="detect")
+        with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
+            reader = csv.reader(text, delimiter=sep)
+            filled = (reader.line_num for cells in reader if cells)
+            return next(islice(filled, row + 1, None), None)
+    return None
 
 
 def _sample(path: Path) -> str:

@@ -12,16 +12,14 @@ from numpy.typing import NDArray
 from trueup._kernels import UInt64Array
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import FloatArray, Loss, for_columns, get_loss
-from trueup.read.columns import column, read_weight
+from trueup.read.columns import as_array, column, read_weight
 from trueup.read.ids import read_ids
 from trueup.read.targets import (
     Notices,
     Place,
     check_logit,
     check_prediction,
-    n_columns,
     read_labels,
-    read_prediction,
 )
 from trueup.read.times import read_times
 from trueup.splits import GroupArray
@@ -124,22 +122,51 @@ def read_rows(
         )
     first_row, notices = (0, Notices()) if place is None else (place.first_row, place.notices)
     positions = np.arange(first_row, first_row + n, dtype=np.uint64)
-    margin = (
-        chosen.link(check_prediction(prediction, chosen, notices))
+    given = (
+        check_prediction(prediction, chosen, notices)
         if y_logit is None
         else check_logit(prediction, chosen)
     )
+    margin = chosen.link(given) if y_logit is None else given
+    targets = read_labels(raw_labels, chosen, labels, n_classes=n_columns(prediction))
+    weight = read_weight(sample_weight, n, may_be_zero=place is not None)
+    notices.look(targets, given, weight, is_logit=y_logit is not None)
     rows = Rows(
         loss=chosen,
-        y_true=read_labels(raw_labels, chosen, labels, n_classes=n_columns(prediction)),
+        y_true=targets,
         margin=np.ascontiguousarray(margin),
-        weight=read_weight(sample_weight, n, may_be_zero=place is not None),
+        weight=weight,
         row_id=positions if row_id is None else read_ids(row_id, n),
         times=None if times is None else read_times(times, n),
     )
     if place is None:
         notices.warn()
     return rows
+
+
+def read_prediction(y_pred: Any, y_logit: Any) -> NDArray[Any]:
+    """Return the array that was given, of one or two dimensions."""
+    if (y_pred is None) == (y_logit is None):
+        got = "neither" if y_pred is None else "both"
+        raise InvalidInputError(
+            "y_pred must be given, or y_logit in its place",
+            got,
+            "Pass exactly one of the two.",
+        )
+    name, values = ("y_pred", y_pred) if y_logit is None else ("y_logit", y_logit)
+    array = as_array(values, name)
+    if array.ndim not in (1, 2):
+        raise InvalidInputError(
+            f"{name} must have one or two dimensions",
+            f"shape {array.shape}",
+            "Pass one row of predictions for each row.",
+        )
+    return array
+
+
+def n_columns(prediction: NDArray[Any]) -> int:
+    """Return the number of columns, 1 for a one-dimensional array."""
+    return prediction.shape[1] if prediction.ndim == 2 else 1
 
 
 def require_fields(fields: Any, loss: Loss) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueup.errors import InvalidInputError
 from trueup.read.arrow import convertible, ids_of_column, missing_rows_of
 from trueup.read.columns import missing_values
-from trueup.read.csv_files import CsvFile, Dialect, Role
+from trueup.read.csv_files import CsvFile, Dialect, Role, line_of
 from trueup.read.files import (
     Paths,
     column_names,
@@ -163,7 +163,9 @@ def _refuse_missing(
     for part, file, csv in zip(parts, files, csvs, strict=True):
         missing = missing_rows_of(part, is_cells=csv is not None)
         if len(missing):
-            raise missing_values(name, len(missing), int(missing[0]), file)
+            first = int(missing[0])
+            line = None if csv is None else line_of(file, first, csv.sep)
+            raise missing_values(name, len(missing), first, file, line)
 
 
 def _numpy(name: str, values: pa.ChunkedArray) -> NDArray[Any]:

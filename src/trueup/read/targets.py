@@ -11,12 +11,26 @@ from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import EPS, FloatArray, Loss
-from trueup.read.columns import as_array, column, floats, plain_numbers, refuse_rows
+from trueup.read.columns import (
+    as_array,
+    column,
+    floats,
+    plain_numbers,
+    reads_as_missing,
+    refuse_rows,
+    shown,
+)
 from trueup.user_warning import warn_user
 
+LOST_LABEL = "It looks like a missing label: drop its row, or fill it."
+_ZERO_OR_ONE = frozenset({"0", "1", "0.0", "1.0", "true", "false"})
+_LONGEST_LIST = 80
 ROW_SUM_TOLERANCE = 1e-5  # float32 softmax outputs are off by about 1e-7 for each class
 SATURATING_LOGIT = {np.dtype(np.float32): 16.6, np.dtype(np.float16): 7.6}
 """Logit from which a probability of that type is exactly 1."""
+_HEAD = 16
+_TELLING_ROWS = 10
+"""With fewer rows, equal columns and logits in [0, 1] may be chance."""
 
 
 @dataclass
@@ -26,12 +40,34 @@ class Notices:
     n_saturated: int = 0
     saturated_dtype: np.dtype[Any] | None = None
     n_clipped: int = 0
+    n_seen: int = 0
+    n_equal: int = 0
+    logit_range: tuple[float, float] = (np.inf, -np.inf)
+
+    def look(
+        self, y_true: FloatArray, given: FloatArray, weight: FloatArray | None, *, is_logit: bool
+    ) -> None:
+        """Keep what tells that a column is not what it is said to be; a few rows tell mostly."""
+        head = given[:_HEAD]
+        n = len(given) if weight is None else int(np.count_nonzero(weight))
+        self.n_seen += n
+        if np.array_equal(head, y_true[:_HEAD]) and np.array_equal(given, y_true):
+            self.n_equal += n
+        if is_logit:
+            values = given if head.min() >= 0.0 and head.max() <= 1.0 else head
+            self._widen(float(values.min()), float(values.max()))
+
+    def _widen(self, low: float, high: float) -> None:
+        self.logit_range = min(self.logit_range[0], low), max(self.logit_range[1], high)
 
     def add(self, other: Notices) -> None:
         """Count the rows of another part of the call."""
         self.n_saturated += other.n_saturated
         self.saturated_dtype = self.saturated_dtype or other.saturated_dtype
         self.n_clipped += other.n_clipped
+        self.n_seen += other.n_seen
+        self.n_equal += other.n_equal
+        self._widen(*other.logit_range)
 
     def warn(self) -> None:
         """Warn the caller of trueup."""
@@ -47,6 +83,21 @@ class Notices:
                 f"{self.n_clipped} predictions are 0 or 1, or closer to it than float64's eps; "
                 "the logarithm is clipped at eps.",
             )
+        if self.n_seen >= _TELLING_ROWS:
+            self._warn_of_mistaken_columns()
+
+    def _warn_of_mistaken_columns(self) -> None:
+        low, high = self.logit_range
+        if self.n_equal == self.n_seen:
+            warn_user(
+                f"The predictions equal y_true in all {self.n_seen:,} rows: a column of labels may "
+                "have been taken for them. Pass what the model predicted."
+            )
+        elif 0.0 <= low < high <= 1.0:
+            warn_user(
+                f"All {self.n_seen:,} values of y_logit are in [0, 1]: they look like "
+                "probabilities. If they are, pass them as y_pred."
+            )
 
 
 @dataclass(frozen=True)
@@ -60,26 +111,6 @@ class Place:
 def read_probabilities(y_proba: Any) -> FloatArray:
     """Return the probability of the positive class, shape (n,), checked to be in [0, 1]."""
     return _check_binary(floats(as_array(y_proba, "y_proba"), "y_proba"), "y_proba")
-
-
-def read_prediction(y_pred: Any, y_logit: Any) -> NDArray[Any]:
-    """Return the array that was given, of one or two dimensions."""
-    if (y_pred is None) == (y_logit is None):
-        got = "neither" if y_pred is None else "both"
-        raise InvalidInputError(
-            "y_pred must be given, or y_logit in its place",
-            got,
-            "Pass exactly one of the two.",
-        )
-    name, values = ("y_pred", y_pred) if y_logit is None else ("y_logit", y_logit)
-    array = as_array(values, name)
-    if array.ndim not in (1, 2):
-        raise InvalidInputError(
-            f"{name} must have one or two dimensions",
-            f"shape {array.shape}",
-            "Pass one row of predictions for each row.",
-        )
-    return array
 
 
 def check_prediction(array: NDArray[Any], loss: Loss, notices: Notices) -> FloatArray:
@@ -120,6 +151,8 @@ def _refuse_outside_unit(probability: FloatArray, name: str, scale: str) -> None
     if probability.size and (probability.min() < 0.0 or probability.max() > 1.0):
         outside = (probability < 0.0) | (probability > 1.0)
         fix = f"Pass probabilities, or {scale} as y_logit."
+        if probability.min() >= 0.0 and 2.0 < probability.max() <= 100.0:
+            fix = f"They look like percentages: divide by 100. {fix}"
         refuse_rows(outside, probability, f"{name} must be in [0, 1]", fix)
 
 
@@ -160,11 +193,6 @@ def check_logit(array: NDArray[Any], loss: Loss) -> FloatArray:
     raise InvalidInputError(
         "y_logit must go with a loss of probabilities", f"loss {loss.name!r}", "Pass y_pred."
     )
-
-
-def n_columns(prediction: NDArray[Any]) -> int:
-    """Return the number of columns, 1 for a one-dimensional array."""
-    return prediction.shape[1] if prediction.ndim == 2 else 1
 
 
 def read_binary_labels(y_true: Any, labels: Sequence[Any] | None = None) -> FloatArray:
@@ -210,17 +238,32 @@ def _binary_labels(raw: NDArray[Any], labels: Sequence[Any] | None) -> FloatArra
         return _class_indices(raw, labels, 2)
     raw = plain_numbers(raw)
     if raw.dtype.kind not in "fiub":
-        raise InvalidInputError(
-            "y_true must be 0 and 1, or labels must name the classes",
-            f"dtype {raw.dtype}",
-            "Pass labels=[negative, positive].",
-        )
+        raise _named_classes(raw)
     values = raw.astype(np.float64, copy=False)
     valid = (values == 0.0) | (values == 1.0)
     if not valid.all():
         fix = "Pass labels=[negative, positive] for other names."
+        if values.min() >= 0.0 and values.max() <= 1.0:
+            fix = "They look like probabilities: see that y_true is not exchanged with them."
         refuse_rows(~valid, floats(raw, "y_true"), "y_true must be 0 or 1", fix)
     return values
+
+
+def _named_classes(raw: NDArray[Any]) -> InvalidInputError:
+    """Return the refusal of labels that are no numbers: missing ones, a stray one, or names."""
+    rule = "y_true must be 0 and 1, or labels must name the classes"
+    values = [str(value).strip() for value in raw.tolist()]
+    lost = next((i for i, value in enumerate(values) if reads_as_missing(value)), None)
+    stray = next((i for i, value in enumerate(values) if value.lower() not in _ZERO_OR_ONE), None)
+    if lost is not None:
+        fix = f"{LOST_LABEL} If it is a class, pass labels=[negative, positive]."
+        return InvalidInputError(rule, f"{shown(raw[lost])} at index {lost}", fix)
+    if stray is not None and not _ZERO_OR_ONE.isdisjoint(value.lower() for value in values):
+        fix = "Correct the label or drop its row. Pass labels=[negative, positive] for other names."
+        return InvalidInputError(rule, f"{shown(raw[stray])} at index {stray}", fix)
+    names = ", ".join(map(shown, dict.fromkeys(values[:1_000])))
+    got = f"dtype {raw.dtype}, which holds {names[:_LONGEST_LIST]}"
+    return InvalidInputError(rule, got, "Pass labels=[negative, positive].")
 
 
 def _class_indices(raw: NDArray[Any], labels: Sequence[Any] | None, n_classes: int) -> FloatArray:
@@ -245,5 +288,8 @@ def _class_indices(raw: NDArray[Any], labels: Sequence[Any] | None, n_classes: i
             ),
         )
     index = order[np.clip(position, 0, n_classes - 1)]
-    refuse_rows(names[index] != raw, raw, f"y_true must be one of {names.tolist()}", "Fix labels=.")
+    unknown = names[index] != raw
+    lost = unknown.any() and reads_as_missing(raw[unknown][0])
+    fix = f"{LOST_LABEL} Else fix labels=." if lost else "Fix labels=."
+    refuse_rows(unknown, raw, f"y_true must be one of {names.tolist()}", fix)
     return index.astype(np.float64)

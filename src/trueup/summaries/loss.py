@@ -264,7 +264,7 @@ class LossSummary:
         part._fields = {
             name: FieldSummary(name, levels.names) for name, levels in batch.levels.items()
         }
-        for block in part._absorb_plain(batch, share, self.n, kernels):
+        for block in part._absorb_plain(batch, share, self.n, kernels, notices):
             rows = batch.read(self.loss, block, self.n, notices)
             groups = self.split.groups(rows.row_id, None)
             part._totals.add(rows, groups, kernels)
@@ -275,7 +275,12 @@ class LossSummary:
         return part, notices
 
     def _absorb_plain(
-        self, batch: Batch, share: Sequence[slice], first_row: int, kernels: Engine
+        self,
+        batch: Batch,
+        share: Sequence[slice],
+        first_row: int,
+        kernels: Engine,
+        notices: Notices,
     ) -> Iterator[slice]:
         """Add what the kernel takes in one pass, and yield the rows that need another look."""
         rule = kernel_rule(self.split)
@@ -290,6 +295,7 @@ class LossSummary:
                     break
                 start += absorbed.n
                 self._totals.absorb(absorbed)
+                notices.look(plain.label, plain.prediction, plain.weight, is_logit=plain.is_logit)
                 if batch.levels:
                     columns = leading_columns(plain, absorbed.n)
                     batch.add_cells(slice(rest.start, start), columns, self._fields, kernels)

@@ -51,10 +51,29 @@ def test_loss_of_training_alone_says_what_to_do(client, autologging):
         (0.6548124, "near a watched loss"),
         (1.924780, "no watched loss"),
         (0.7, "no watched loss"),
+        (0.534, "rounded to 4 digits"),  # 0.5340
+        (0.5, "rounded to 3 digits"),  # 0.500
+        (12.0, "rounded to 4 digits"),
+        (1234.6, "rounded to 1 digit:"),
+        (3.0, "no watched loss"),
     ],
 )
 def test_explanation_names_what_was_done_to_the_number(number, reason):
-    assert reason in explain(number, [0.1, 0.654812345])
+    seen = [0.1, 0.654812345, 0.53402871, 0.49981234, 12.000001, 1234.5678, 3.014]
+    assert reason in explain(number, seen)
+
+
+@pytest.mark.parametrize("digits", [3, 4, 6])
+def test_advice_to_log_a_rounded_loss_unrounded_brings_the_twin(
+    client, autologging, binary, digits
+):
+    loss = log_loss(binary.y, binary.p)
+    with mlflow.start_run() as run:
+        mlflow.log_metric("loss", round(loss, digits), step=0)
+    assert f"rounded to {digits} digits" in client.get_run(run.info.run_id).data.tags[COVERAGE_TAG]
+    with mlflow.start_run() as again:
+        mlflow.log_metric("loss", loss)
+    assert client.get_run(again.info.run_id).data.tags[COVERAGE_TAG] == "twins of loss."
 
 
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])

@@ -14,6 +14,7 @@ from trueup_mlflow.monitor.batch.periods import Period, periods_of
 from trueup_mlflow.monitor.batch.tables import is_spark_frame, read_table
 from trueup_mlflow.monitor.session import Session
 from trueup_mlflow.write.monitor_items import CHECK_URI_TAG, timestamp_of
+from trueup_mlflow.write.runs import store_of
 
 
 def estimate_periods(
@@ -134,10 +135,11 @@ def init_missing(name: str, reference: Any, **wishes: Any) -> list[str]:
     >>> monitor.init_missing("demand", held_out, target="y", row_id="id")  # it has its check
     []
     """
-    versions = MlflowClient().search_model_versions(f"name='{name}'")
+    client = MlflowClient()
+    versions = client.search_model_versions(f"name='{name}'")
     if not versions:
         raise InvalidInputError(
-            "name must be a registered model", repr(name), "Check name and tracking URI."
+            "name must be a registered model", repr(name), f"Check the name. {store_of(client)}"
         )
     return [
         monitor.init(f"models:/{name}/{version.version}", reference, **wishes)

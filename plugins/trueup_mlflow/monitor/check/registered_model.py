@@ -11,6 +11,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
+from trueup_mlflow.write.runs import store_of
 
 _URI = re.compile(r"models:/(?P<name>[^/@]+)(?:/(?P<version>\d+|latest)|@(?P<alias>.+))")
 
@@ -70,7 +71,7 @@ def resolve(model_uri: str, client: MlflowClient) -> RegisteredVersion:
         raise InvalidInputError(
             "model_uri must be a registered model version",
             f"{model_uri!r}: {failure.message.rstrip('.')}",
-            "Check name, version and tracking URI.",
+            f"Check name and version. {store_of(client)}",
         ) from failure
     return RegisteredVersion(name, str(found.version), model_id, dict(found.tags))
 
