@@ -110,20 +110,14 @@ def init(
     >>> uri.startswith("models:/")
     True
     """
-    if time_format is not None and time is None:
-        raise InvalidInputError(
-            "time must be a column where time_format is given",
-            "None",
-            "Name it, or leave both out.",
-        )
     threshold_of(fail_above, 1.0)  # refused before the training
     metric = metric_of(metric).name
-    client = MlflowClient()
-    version = resolve(model_uri, client)
-    table = read_table(reference, row_id=row_id)
     wishes = Wishes(
         target, row_id, reference_is, time, time_format, features, tuple(ignore), prediction, metric
     )
+    client = MlflowClient()
+    version = resolve(model_uri, client)
+    table = read_table(reference, row_id=row_id)
     check = train_check(LoadedModel.load(version.uri), table, wishes)
     threshold = threshold_of(fail_above, check.schema.reference_error)
     uri = register_check(check, version, client)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from trueup.monitoring.features import FeatureEncoder, as_table
-from trueup.monitoring.inputs import FloatArray, finite_vector
+from trueup.monitoring.features import FeatureEncoder
+from trueup.monitoring.inputs import FloatArray, as_table, finite_vector
 from trueup.monitoring.trust.support import sample_positions
 
 PART_ROWS = 65_536

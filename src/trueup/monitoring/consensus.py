@@ -14,7 +14,6 @@ from trueup.extras import needed_by
 from trueup.monitoring.batch import Batch
 from trueup.monitoring.features import FeatureEncoder
 from trueup.monitoring.inputs import FloatArray, finite_vector, is_binary
-from trueup.monitoring.learning.reference_periods import PeriodShift, period_shifts
 from trueup.monitoring.metrics import DEFAULT_METRIC, SquaredForm, metric_of
 from trueup.monitoring.networks.out_of_fold import is_refittable, out_of_fold_predictions
 from trueup.monitoring.panel.fitted import ConsensusPanel, TrainingPanel, panel_from_arrays
@@ -25,6 +24,7 @@ from trueup.monitoring.panel.fitting import (
     fit_training_panel,
     reference_positions,
 )
+from trueup.monitoring.reference_periods import PeriodShift, period_shifts
 from trueup.monitoring.result import MSEEstimate
 from trueup.monitoring.storage import (
     nest,
@@ -114,7 +114,7 @@ class ConsensusEstimator:
         self._encoder = FeatureEncoder()
         self._support = SupportCheck()
         self.metric = metric_of(metric).name
-        self._form = SquaredForm(metric_of(metric))
+        self.form = SquaredForm(metric_of(metric))
         self._binary = False
         self._skipped: tuple[str, ...] = ()
         self._panel: ConsensusPanel | TrainingPanel | None = None
@@ -153,16 +153,16 @@ class ConsensusEstimator:
                 "Give more labelled rows.",
             )
         self._binary = is_binary(y_true)
-        self._form = SquaredForm.fitted(self.metric, y_true, y_pred)
+        self.form = SquaredForm.fitted(self.metric, y_true, y_pred)
         self._support = SupportCheck().fit(x, self.random_state)
         unseen = self._out_of_sample(X, y_pred, y_true)
         if unseen is None:
-            labels = self._form.labels(y_true, y_pred)
+            labels = self.form.labels(y_true, y_pred)
             self._panel = fit_training_panel(x, y_pred, labels, self.random_state)
             self._skipped = (BIASED_LOW,)
         else:
             trained = self.reference == "train"
-            self._fit_panel(Labelled(x, y_pred, unseen, y_true, trained, self._form))
+            self._fit_panel(Labelled(x, y_pred, unseen, y_true, trained, self.form))
         return self
 
     def estimate(self, X: Any, y_pred: Any) -> MSEEstimate:
@@ -190,7 +190,7 @@ class ConsensusEstimator:
         """
         panel = self._fitted()
         batch = Batch(self._encoder, X, y_pred)
-        self._form.metric.require_predictions(batch.y_pred)
+        self.form.metric.require_predictions(batch.y_pred)
         support = self._support.judge(
             batch.sample(SUPPORT_ROWS, self.random_state), self.random_state
         )
@@ -209,19 +209,14 @@ class ConsensusEstimator:
                 metric=self.metric,
             )
             .checked()
-            .scaled(1.0 / self._form.unit)
+            .scaled(1.0 / self.form.unit)
         )
 
     @property
     def reference_error(self) -> float | None:
         """Error on the reference; None where only training errors are known."""
         panel = self._fitted()
-        return None if isinstance(panel, TrainingPanel) else panel.mean_error / self._form.unit
-
-    @property
-    def form(self) -> SquaredForm:
-        """How the loss of a row is a squared error."""
-        return self._form
+        return None if isinstance(panel, TrainingPanel) else panel.mean_error / self.form.unit
 
     def period_shifts(self, times: Any) -> tuple[PeriodShift, ...]:
         """Return how the error moves between the periods of the reference.
@@ -260,7 +255,7 @@ class ConsensusEstimator:
             random_state=state["random_state"],
             metric=state.get("metric", DEFAULT_METRIC),  # kept by a version that had but one
         )
-        loaded._form = SquaredForm(loaded._form.metric, float(state.get("unit", 1.0)))
+        loaded.form = SquaredForm(loaded.form.metric, float(state.get("unit", 1.0)))
         loaded._binary, loaded._skipped = state["binary"], tuple(state["skipped"])
         loaded._encoder = FeatureEncoder.from_arrays(unnest("encoder", arrays))
         loaded._support = SupportCheck.from_arrays(unnest("support", arrays))
@@ -278,12 +273,10 @@ class ConsensusEstimator:
             "skipped": self._skipped,
             "checks": panel.check_names(),
             "metric": self.metric,
-            "unit": self._form.unit,
+            "unit": self.form.unit,
         }
-        arrays: Arrays = {"state": text(settings)}
-        arrays |= nest("encoder", self._encoder.to_arrays())
-        arrays |= nest("support", self._support.to_arrays())
-        return arrays | panel.to_arrays()
+        parts = nest("encoder", self._encoder.to_arrays()) | panel.to_arrays()
+        return {"state": text(settings)} | parts | nest("support", self._support.to_arrays())
 
     def _fitted(self) -> ConsensusPanel | TrainingPanel:
         if self._panel is None:

@@ -8,17 +8,25 @@ is kept: the date itself moves forward for ever, and each batch would lie outsid
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError, NotFittedError
-from trueup.monitoring.inputs import FAR, LARGEST, FloatArray
+from trueup.monitoring.inputs import (
+    FAR,
+    LARGEST,
+    FloatArray,
+    Kind,
+    column_values,
+    is_missing,
+    kind_of,
+    named_columns,
+    numbers_of,
+)
 from trueup.monitoring.storage import finite, text, untext
-
-Kind = Literal["number", "category", "date"]
 
 MAX_LEVELS = 20
 _MISSING = "<missing>"
@@ -59,8 +67,8 @@ class FeatureEncoder:
 
     def fit(self, X: Any) -> FeatureEncoder:
         """Learn kinds, fills, levels and scales from X of shape (n, d)."""
-        named = _named_columns(X)
-        self._columns = tuple(_describe(name, _column_values(c)) for name, c in named.items())
+        named = named_columns(X)
+        self._columns = tuple(_describe(name, column_values(c)) for name, c in named.items())
         raw = self._raw(named, 0)
         self._mean = raw.mean(axis=0)
         scale = raw.std(axis=0)
@@ -79,7 +87,7 @@ class FeatureEncoder:
         """
         if not self._columns:
             raise NotFittedError("encoder must be fitted", "no fit", "Call fit first.")
-        encoded = self._raw(_named_columns(X), first_row)
+        encoded = self._raw(named_columns(X), first_row)
         with np.errstate(over="ignore"):  # what has become infinite is cut like all that is far
             encoded -= self._mean  # in place: a large table is held once
             encoded /= self._scale
@@ -87,7 +95,7 @@ class FeatureEncoder:
 
     def far_columns(self, X: Any) -> tuple[str, ...]:
         """Return the columns with numbers that :meth:`transform` cuts."""
-        named, first, found = _named_columns(X), 0, []
+        named, first, found = named_columns(X), 0, []
         for column in self._columns:
             mean, scale = self._mean[first], self._scale[first]
             if column.kind == "number" and _reaches(named[column.name], mean, FAR * scale):
@@ -97,8 +105,8 @@ class FeatureEncoder:
 
     def novelties(self, X: Any) -> tuple[str, ...]:
         """Return what the fitted rows never showed: new levels and newly missing numbers."""
-        named = _named_columns(X)
-        found = (_novelty(c, _column_values(named[c.name])) for c in self._columns)
+        named = named_columns(X)
+        found = (_novelty(c, column_values(named[c.name])) for c in self._columns)
         return tuple(sentence for sentence in found if sentence)
 
     def to_arrays(self) -> Arrays:
@@ -131,7 +139,7 @@ class FeatureEncoder:
                 "Pass the same features as in fit.",
             )
         encoded = [
-            _encode(column, _column_values(named[column.name]), first_row)
+            _encode(column, column_values(named[column.name]), first_row)
             for column in self._columns
         ]
         return np.column_stack(encoded)
@@ -152,91 +160,18 @@ def _stored_column(entry: Any) -> Column:
     return column
 
 
-def numeric_columns(X: Any) -> dict[str, FloatArray]:
-    """Return the present values of each column of numbers."""
-    found = {}
-    for name, column in _named_columns(X).items():
-        values = _column_values(column)
-        if _kind(values) == "number":
-            missing = _is_missing(values)
-            found[name] = _numbers(name, values, missing)[~missing]
-    return found
-
-
-def as_table(X: Any) -> Any:
-    """Return a data frame as it is, and anything else as a 2-D array.
-
-    Raises
-    ------
-    InvalidInputError
-        If it has another number of dimensions or is empty.
-    """
-    if hasattr(X, "columns"):
-        return X
-    array = np.asarray(X)
-    if array.ndim != 2 or 0 in array.shape:
-        raise InvalidInputError(
-            "X must be two-dimensional and not empty",
-            f"shape {array.shape}",
-            "Give rows by features.",
-        )
-    return array
-
-
-def _named_columns(X: Any) -> dict[str, Any]:
-    """Return views of the columns; :func:`_column_values` converts one at a time."""
-    table = as_table(X)
-    if hasattr(table, "columns"):
-        return {str(name): table[name] for name in table.columns}
-    return {f"x{index}": table[:, index] for index in range(table.shape[1])}
-
-
-def _column_values(column: Any) -> NDArray[Any]:
-    if hasattr(column, "to_numpy") and getattr(column.dtype, "kind", "") in ("i", "u", "f", "b"):
-        # pandas' nullable numbers become objects unless the missing value is named.
-        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    return np.asarray(column)
-
-
-def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    if values.dtype.kind == "f":
-        return np.asarray(np.isnan(values))
-    if values.dtype.kind == "M":
-        return np.asarray(np.isnat(values))
-    if values.dtype.kind != "O":
-        return np.zeros(len(values), dtype=bool)
-    unequal = values != values
-    if unequal.dtype == bool:
-        return np.asarray(unequal | (values == None))  # noqa: E711 - elementwise
-    return np.fromiter((_is_missing_value(value) for value in values), bool, count=len(values))
-
-
-def _is_missing_value(value: Any) -> bool:
-    return value is None or type(value).__name__ in {"NAType", "NaTType"} or value != value
-
-
-def _kind(values: NDArray[Any]) -> Kind:
-    if values.dtype.kind in "iufb":
-        return "number"
-    if values.dtype.kind == "M":
-        return "date"
-    present = values[~_is_missing(values)]
-    numbers = (int, float, np.number, np.bool_)
-    return "number" if len(present) and all(isinstance(v, numbers) for v in present) else "category"
-
-
 def _reaches(column: Any, mean: float, distance: float) -> bool:
     """Say whether a number of a column is farther from the mean than that."""
-    values = _column_values(column)
-    numbers = _numbers("", values, _is_missing(values))
+    values = column_values(column)
+    numbers = numbers_of("", values, is_missing(values))
     with np.errstate(invalid="ignore", over="ignore"):
         return bool((np.abs(numbers - mean) > distance).any())
 
 
 def _describe(name: str, values: NDArray[Any]) -> Column:
-    kind, missing = _kind(values), _is_missing(values)
+    kind, missing = kind_of(values), is_missing(values)
     if kind == "number":
-        numbers = _numbers(name, values, missing)
+        numbers = numbers_of(name, values, missing)
         _require_range(name, numbers)
         fill = float(np.median(numbers[~missing])) if not missing.all() else 0.0
         return Column(name, kind, fill=fill, has_missing=bool(missing.any()))
@@ -248,9 +183,9 @@ def _describe(name: str, values: NDArray[Any]) -> Column:
 
 
 def _encode(column: Column, values: NDArray[Any], first_row: int) -> FloatArray:
-    missing = _is_missing(values)
+    missing = is_missing(values)
     if column.kind == "number":
-        numbers = _numbers(column.name, values, missing, first_row)
+        numbers = numbers_of(column.name, values, missing, first_row)
         filled = np.where(missing, column.fill, numbers)
         return np.column_stack([filled, missing]) if column.has_missing else filled[:, None]
     if column.kind == "date":
@@ -258,27 +193,6 @@ def _encode(column: Column, values: NDArray[Any], first_row: int) -> FloatArray:
     levels = _levels(values, missing)
     indicators = levels[:, None] == np.array(column.levels)
     return np.column_stack([indicators, ~indicators.any(axis=1)]).astype(np.float64)
-
-
-def _numbers(
-    name: str, values: NDArray[Any], missing: NDArray[np.bool_], first_row: int = 0
-) -> FloatArray:
-    try:
-        numbers = np.where(missing, np.nan, values).astype(np.float64)
-    except (OverflowError, TypeError, ValueError):
-        raise InvalidInputError(
-            f"X must hold numbers in column {name!r} as the reference does",
-            str(values.dtype),
-            "Pass the column as it was in fit.",
-        ) from None
-    if np.isinf(numbers).any():
-        index = int(np.flatnonzero(np.isinf(numbers))[0])
-        raise InvalidInputError(
-            f"X must be finite or missing in column {name!r}",
-            f"{numbers[index]} at index {first_row + index}",
-            "Replace infinite values.",
-        )
-    return numbers
 
 
 def _require_range(name: str, numbers: FloatArray) -> None:
@@ -310,7 +224,7 @@ def _calendar(column: Column, values: NDArray[Any], missing: NDArray[np.bool_]) 
 
 
 def _novelty(column: Column, values: NDArray[Any]) -> str:
-    missing = _is_missing(values)
+    missing = is_missing(values)
     if column.kind == "category":
         unseen = np.setdiff1d(_levels(values, missing), column.levels)
         if len(unseen) and len(column.levels) < MAX_LEVELS:

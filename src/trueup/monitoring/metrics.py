@@ -112,6 +112,10 @@ class SquaredForm:
     metric: RowMetric
     unit: float = 1.0
 
+    def __post_init__(self) -> None:
+        if not 0.0 < self.unit < np.inf:
+            raise ValueError(f"a unit above 0 expected, got {self.unit}")
+
     @classmethod
     def fitted(cls, name: str, y_true: FloatArray, y_pred: FloatArray) -> SquaredForm:
         """Return the form of a metric for the rows of a reference."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import Any, Self, TypeVar, get_args
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from trueup.monitoring.trust.support import SUPPORT_ROWS, SupportCheck
 from trueup.read.frames import require_one_order
 
 DEFAULT_BATCH = 1_000
+Part = TypeVar("Part")
 
 
 class OneStepCheckModel:
@@ -100,27 +101,20 @@ class OneStepCheckModel:
         device: str = "cpu",
     ) -> None:
         if objective not in get_args(Objective):
-            raise InvalidInputError(
-                f"objective must be one of {sorted(get_args(Objective))}",
-                repr(objective),
-                "Check the spelling.",
-            )
+            rule = f"objective must be one of {sorted(get_args(Objective))}"
+            raise InvalidInputError(rule, repr(objective), "Check the spelling.")
         check_one_of("head", head, ("plain", "offset"), "Check the spelling.")
         for name, value in (("hidden", hidden), ("epochs", epochs), ("batch_size", batch_size)):
             if value is not None and value < 1:
                 raise InvalidInputError(f"{name} must be at least 1", str(value), "Raise it.")
-        if not learning_rate > 0.0:
-            raise InvalidInputError(
-                "learning_rate must be positive", str(learning_rate), "The default is 0.01."
-            )
-        if not weight_decay >= 0.0:
-            raise InvalidInputError(
-                "weight_decay must not be negative", str(weight_decay), "The default is 0.001."
-            )
-        if not 0.0 <= validation_fraction < 1.0:
-            raise InvalidInputError(
-                "validation_fraction must be in [0, 1)", str(validation_fraction), "Use 0.1."
-            )
+        share = validation_fraction
+        for holds, rule, given, fix in (
+            (learning_rate > 0.0, "learning_rate must be positive", learning_rate, "Use 0.01."),
+            (weight_decay >= 0.0, "weight_decay must not be negative", weight_decay, "Use 0.001."),
+            (0.0 <= share < 1.0, "validation_fraction must be in [0, 1)", share, "Use 0.1."),
+        ):
+            if not holds:
+                raise InvalidInputError(rule, str(given), fix)
         self.objective = objective
         self.head = head
         self.hidden = hidden
@@ -162,9 +156,7 @@ class OneStepCheckModel:
         y_pred = finite_vector("y_pred", y_pred, len(x))
         y_true = finite_vector("y_true", y_true, len(x))
         self._support = SupportCheck().fit(x, random_state=self.random_state)
-        self._center, self._spread = float(y_true.mean()), spread_of(y_true)
-        self.fit_encoded(x, y_pred, y_true)
-        return self
+        return self.fit_encoded(x, y_pred, y_true)
 
     def fit_encoded(self, x: FloatArray, y_pred: FloatArray, y_true: FloatArray) -> Self:
         """Train h on rows that are encoded already, without a support check of its own."""
@@ -195,10 +187,8 @@ class OneStepCheckModel:
 
     def squared_errors(self, x: FloatArray, y_pred: FloatArray) -> FloatArray:
         """Return the estimated squared error of each encoded row, shape (n,)."""
-        if self._network is None:
-            raise NotFittedError("check model must be fitted", "no fit", "Call fit first.")
         scaled = np.clip(self._scaled(y_pred), -FAR, FAR)
-        rows = self._network.squared_errors(x[None], scaled[None])[0]
+        rows = _fitted(self._network).squared_errors(x[None], scaled[None])[0]
         return np.asarray(rows * self._spread**2)
 
     def estimate(self, X: Any, y_pred: Any) -> MSEEstimate:
@@ -222,25 +212,22 @@ class OneStepCheckModel:
         NotFittedError
             If ``fit`` was not called.
         """
-        if self._support is None:
-            raise NotFittedError("check model must be fitted", "no fit", "Call fit first.")
+        support = _fitted(self._support)
         batch = Batch(self._encoder, X, y_pred)
         rows = batch.rows({"errors": self.squared_errors})["errors"]
         mse = float(rows.mean())
         low, high = log_interval(mse, batch_sampling_variance(rows))
-        support = self._support.judge(
-            batch.sample(SUPPORT_ROWS, self.random_state), random_state=self.random_state
-        )
+        found = support.judge(batch.sample(SUPPORT_ROWS, self.random_state), self.random_state)
         far = self.far_reasons(batch)
         return MSEEstimate(
             mse=mse,
             low=low,
             high=high,
             members={f"one_step_{self.objective}": mse},
-            trusted=support.trusted and not far,
-            reasons=(*support.reasons, *far, *batch.novelties()),
+            trusted=found.trusted and not far,
+            reasons=(*found.reasons, *far, *batch.novelties()),
             n=len(batch),
-            diagnostics=support.diagnostics,
+            diagnostics=found.diagnostics,
         ).checked()
 
     def far_reasons(self, batch: Batch) -> tuple[str, ...]:
@@ -278,26 +265,20 @@ class OneStepCheckModel:
         return model
 
     def _all_arrays(self) -> Arrays:
-        if self._support is None:
-            raise NotFittedError("check model must be fitted", "no fit", "Call fit first.")
         arrays = self.to_arrays() | nest("encoder", self._encoder.to_arrays())
-        return arrays | nest("support", self._support.to_arrays())
+        return arrays | nest("support", _fitted(self._support).to_arrays())
 
     @property
     def width(self) -> int:
         """Number of encoded features that the fitted network takes."""
-        if self._network is None:
-            raise NotFittedError("check model must be fitted", "no fit", "Call fit first.")
-        return self._network.network.width - (self.head == "offset")
+        return _fitted(self._network).network.width - (self.head == "offset")
 
     def to_arrays(self) -> Arrays:
         """Return settings, scale and weights of the network."""
-        if self._network is None:
-            raise NotFittedError("check model must be fitted", "no fit", "Call fit first.")
+        network = _fitted(self._network).network
         settings = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         scale = np.array([self._center, self._spread])
-        arrays = nest("network", self._network.network.to_arrays())
-        return arrays | {"settings": text(settings), "scale": scale}
+        return nest("network", network.to_arrays()) | {"settings": text(settings), "scale": scale}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
@@ -310,3 +291,9 @@ class OneStepCheckModel:
 
     def _scaled(self, values: FloatArray) -> FloatArray:
         return (values - self._center) / self._spread
+
+
+def _fitted(part: Part | None) -> Part:
+    if part is None:
+        raise NotFittedError("check model must be fitted", "no fit", "Call fit first.")
+    return part

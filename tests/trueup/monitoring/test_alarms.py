@@ -52,6 +52,18 @@ def test_a_value_somewhat_beyond_the_reference_is_no_alarm(profile):
         assert len(alarms(profile, batch)) == names
 
 
+def test_a_code_for_missing_is_named_where_numbers_vary(profile):
+    batch, known = weather(100, seed=5), profile.numbers["rain"]
+    code = known.low - 1.5 * (known.high - known.low)
+    for rows, names in ((3, 0), (8, 1)):
+        coded = batch.assign(rain=batch["rain"].mask(batch.index < rows, code))
+        found = alarms(profile, coded)
+        assert len(found) == names
+    assert found[0].startswith(f"column 'rain' is {code:.6g} in 8% of the rows")
+    scattered = batch["rain"].mask(batch.index < 8, code + 0.1 * batch.index)
+    assert alarms(profile, batch.assign(rain=scattered)) == ()
+
+
 def test_a_stuck_feature_is_named_and_a_constant_by_nature_is_not(profile):
     batch = weather(100, seed=3).assign(temperature=12.5, month=1)
     prediction = np.linspace(0.5, 1.5, 100)

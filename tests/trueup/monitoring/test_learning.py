@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from trueup.monitoring import MSEEstimate
-from trueup.monitoring.learning.learning import (
+from trueup.monitoring.learning import (
     SCALE_PRIOR,
     SCALES,
     Earlier,
@@ -15,8 +15,8 @@ from trueup.monitoring.learning.learning import (
     Raw,
     learn,
 )
-from trueup.monitoring.learning.reference_periods import PeriodShift, period_shifts, scale_prior
-from trueup.monitoring.trust.trust import with_trust
+from trueup.monitoring.reference_periods import PeriodShift, period_shifts, scale_prior
+from trueup.monitoring.trust.verdict import with_trust
 
 RAW = Raw(1.0, 0.8, 1.25, reference=1.0)
 

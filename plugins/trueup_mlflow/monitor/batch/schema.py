@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from trueup.errors import InvalidInputError
-from trueup.monitoring.learning.learning import SCALE_PRIOR
+from trueup.monitoring.learning import SCALE_PRIOR
 from trueup.monitoring.metrics import DEFAULT_METRIC
 from trueup.monitoring.trust.alarms import ReferenceProfile
 
@@ -42,7 +42,7 @@ class Schema:
     reference_error : float or None
         Error on the reference.
     scale_prior : tuple of float
-        How much the error may drift; see :mod:`trueup.monitoring.learning.reference_periods`.
+        How much the error may drift; see :mod:`trueup.monitoring.reference_periods`.
     profile : dict
         :class:`ReferenceProfile` as JSON.
     metric : str

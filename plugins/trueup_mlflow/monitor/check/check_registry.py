@@ -20,9 +20,9 @@ from trueup import __version__
 from trueup.errors import InvalidInputError
 from trueup.monitoring import ConsensusEstimator, OneStepCheckModel
 from trueup.monitoring.inputs import is_binary
-from trueup.monitoring.learning.learning import SCALE_PRIOR
-from trueup.monitoring.learning.reference_periods import scale_prior
+from trueup.monitoring.learning import SCALE_PRIOR
 from trueup.monitoring.metrics import DEFAULT_METRIC
+from trueup.monitoring.reference_periods import scale_prior
 from trueup.monitoring.trust.alarms import ReferenceProfile
 from trueup.read.times import read_times
 from trueup_mlflow.monitor.batch.row_ids import id_kind
@@ -98,6 +98,12 @@ class Wishes:
                 "target must be another column than row_id, time and features",
                 repr(self.target),
                 "No batch has labels: name what it has.",
+            )
+        if self.time_format is not None and self.time is None:
+            raise InvalidInputError(
+                "time must be a column where time_format is given",
+                "None",
+                "Name it, or leave both out.",
             )
         if self.reference_is == "train" and (self.features or self.ignore):
             raise InvalidInputError(

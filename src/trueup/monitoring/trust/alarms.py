@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from trueup.monitoring.features import numeric_columns
-from trueup.monitoring.inputs import FloatArray
+from trueup.monitoring.inputs import FloatArray, numeric_columns
 
 MIN_ROWS = 20
 
 _ABSURD_RANGES = 4.0  # a value this many ranges of the reference outside of them
+_SENTINEL_RANGES = 0.75  # less far, but the very same number in many rows: -999 for "missing"
+_SENTINEL_SHARE = 0.05
 _STUCK_SHARE = 0.95  # of a batch that has one value
 _VARIED_SHARE = 0.3  # of the reference that has its commonest value, at most, in a varied feature
 _VARIED_VALUES = 32  # hours, weekdays, days of the month are constant in many an honest batch
@@ -61,6 +62,7 @@ class ReferenceProfile:
         for name, profile in self.numbers.items():
             found += _absurd(name, profile, columns.get(name, np.zeros(0)))
             found += _stuck(name, profile, columns.get(name, np.zeros(0)))
+            found += _sentinel(name, profile, columns.get(name, np.zeros(0)))
         return (*found, *self._predictions(y_pred))
 
     def to_json(self) -> dict[str, Any]:
@@ -105,6 +107,23 @@ def _absurd(name: str, known: NumberProfile, values: FloatArray) -> list[str]:
     return [
         f"{_what(name)} is absurd in {rows}: {worst:.6g}, where the reference has "
         f"{known.low:.4g} to {known.high:.4g}"
+    ]
+
+
+def _sentinel(name: str, known: NumberProfile, values: FloatArray) -> list[str]:
+    """Say which number outside of the reference stands in many rows, where numbers vary."""
+    span = known.high - known.low
+    away = np.maximum(known.low - values, values - known.high)
+    apart = values[(away > _SENTINEL_RANGES * span) & (away <= _ABSURD_RANGES * span)]
+    if not known.varied or len(values) < MIN_ROWS or not len(apart):
+        return []
+    distinct, counts = np.unique(apart, return_counts=True)
+    share = counts.max() / len(values)
+    if not _SENTINEL_SHARE <= share < _STUCK_SHARE:
+        return []
+    return [
+        f"{_what(name)} is {distinct[np.argmax(counts)]:.6g} in {share:.0%} of the rows, which the "
+        f"reference never has: it has {known.low:.4g} to {known.high:.4g}. A code for missing?"
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trueup.monitoring.inputs import FloatArray
-from trueup.monitoring.learning.learning import SCALE_PRIOR, SCALES
+from trueup.monitoring.learning import SCALE_PRIOR, SCALES
 from trueup.monitoring.panel.importance import neighbour_weights
 
 PERIODS = 8

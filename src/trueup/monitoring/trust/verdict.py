@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from trueup.monitoring.learning.learning import Learned
+from trueup.monitoring.learning import Learned
 from trueup.monitoring.result import MSEEstimate
 from trueup.monitoring.trust.support import OUTSIDE
 

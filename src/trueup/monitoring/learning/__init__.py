@@ -1,1 +1,0 @@
-"""What realized batches, and the reference's own periods, teach about later estimates."""
