@@ -7,15 +7,17 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import Bounds, minimize, nnls
 from scipy.special import expit, logit, logsumexp
 
 from trueup.calibrators.probabilities import FloatArray
+from trueup.errors import InvalidInputError
 from trueup.losses import solve_softmax_shift
 
 _MAX_STEPS = 50
 _TOLERANCE = 1e-12
+_MOST_EXCHANGES = 100  # of knots that lie level with the one before; fewer than one each is usual
 
 
 def quantile_knots(margin: FloatArray, weight: FloatArray, n_knots: int) -> FloatArray:
@@ -183,10 +185,15 @@ def _newton_target(
     gradient[1:] += 2.0 * ridge * (free[1:] - width) / width
     hessian[np.diag_indices_from(hessian)] += np.concatenate([[0.0], 2.0 * ridge / width])
     hessian[np.diag_indices_from(hessian)] += 1e-12 * np.trace(hessian)
-    root = cholesky(hessian)
+    try:
+        root = cholesky(hessian)
+    except LinAlgError:
+        raise InvalidInputError(
+            "ridge must hold the knots that the rows leave free", f"{ridge}", "Use for example 3."
+        ) from None
     goal = root @ free - solve_triangular(root, gradient, trans="T")
     # The first height is free: whatever the increments, it brings the first residual to zero.
-    increments, _ = nnls(root[1:, 1:], goal[1:])
+    increments, _ = nnls(root[1:, 1:], goal[1:], maxiter=_MOST_EXCHANGES * len(goal))
     first = (goal[0] - root[0, 1:] @ increments) / root[0, 0]
     return np.concatenate([[first], increments])
 
