@@ -35,6 +35,16 @@ def test_a_budget_splits_itself(folder):
     assert int(standings(load_study("trueup-study.journal", "trueup")).n_seeds.sum()) == 30
 
 
+def test_a_budget_says_which_metric_it_goes_by_unless_told(folder):
+    given = ["my_script.py:train", "--space", "space.yaml", *SHORT, "--budget", "20"]
+    assert "\ngoes by the " in invoke(*given).output
+    told = invoke(*given, "--study-name", "told", "--goes-by", "vanilla")
+    assert told.exit_code == 0, told.output
+    assert "goes by" not in told.output
+    study = load_study("trueup-study.journal", "told")
+    assert study.user_attrs["trueup:goes_by"] == "vanilla"
+
+
 @pytest.mark.parametrize(("options", "unit"), [((), "trials"), (("--budget", "24"), "trainings")])
 def test_lines_tell_how_far_a_long_study_is(folder, monkeypatch, options, unit):
     monkeypatch.setattr(tune_progress, "_FIRST_LINE", 0.02)

@@ -12,8 +12,8 @@ from trueup.errors import TrueupWarning, UndefinedMetricError
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, confirm, finals, select_best
 from trueup_optuna.study.companions import companion
 from trueup_optuna.study.ranking import CONFIG, standings
+from trueup_optuna.study.selection import MEAN, N_SEEDS, SELECTED
 from trueup_optuna.study.trial_state import FAILED
-from trueup_optuna.study.write_back import MEAN, N_SEEDS, SELECTED
 
 
 def searched(function=train, *, n_trials=10, storage=None, **arguments):

@@ -22,8 +22,8 @@ from trueup.splits import Split
 from trueup_optuna.final.fresh_seeds import FreshSeeds, reserved_seeds, shared_seeds
 from trueup_optuna.scoring import Catch, Train, scorer_of
 from trueup_optuna.study.ranking import Standings, standings
+from trueup_optuna.study.selection import write_selection
 from trueup_optuna.study.study_state import sign, single_objective
-from trueup_optuna.study.write_back import write_selection
 
 FloatArray = NDArray[np.float64]
 Against = Mapping[str, Any] | FrozenTrial | int

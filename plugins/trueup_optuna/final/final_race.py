@@ -50,6 +50,7 @@ from trueup_optuna.study.ranking import (
     SEED_INDEX,
     standings,
 )
+from trueup_optuna.study.selection import write_selection
 from trueup_optuna.study.study_state import (
     BUDGET,
     goes_by,
@@ -59,7 +60,6 @@ from trueup_optuna.study.study_state import (
     single_objective,
 )
 from trueup_optuna.study.trial_state import BEAT, FAILED, SeedRecord
-from trueup_optuna.study.write_back import write_selection
 
 _POLL = 0.2
 

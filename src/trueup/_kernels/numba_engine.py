@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from trueup._kernels import FloatArray, IntArray, UInt64Array, numba_loops
 from trueup._kernels.grid import new_table
@@ -21,9 +24,9 @@ def absorb(
         return None
     counts = np.zeros((2, 2 * rule.n_groups), dtype=np.int64)
     n, upper, lower, high = numba_loops.absorb(
-        (rows.label, rows.prediction, _or_none(rows.weight)),
+        (_given(rows.label), _given(rows.prediction), _given(rows.weight)),
         rows.is_logit,
-        (_NO_ID if rows.row_id is None else rows.row_id, np.uint64(rows.first_row)),
+        (_given(_NO_ID if rows.row_id is None else rows.row_id), np.uint64(rows.first_row)),
         (rule.key, rule.folds, np.uint64(rule.limit)),
         (moments, moments if squared_moments is None else squared_moments),
         counts,
@@ -41,11 +44,11 @@ def deposit(
 ) -> None:
     place, row = logit.copy(), 2 * group + label.astype(np.int64)
     numba_loops.places(place, row)
-    numba_loops.deposit(row, place, _or_none(weight), table)
+    numba_loops.deposit(row, place, _given(weight), table)
 
 
 def hash_sums(row_id: UInt64Array, label: FloatArray, weight: FloatArray | None) -> tuple[int, int]:
-    upper, lower, high = numba_loops.hash_sums(row_id, label, _or_none(weight))
+    upper, lower, high = numba_loops.hash_sums(_given(row_id), _given(label), _given(weight))
     return (int(upper) << 32) + int(lower), int(high)
 
 
@@ -56,28 +59,34 @@ def add_cells(
     weight: FloatArray | None,
     sums: FloatArray,
 ) -> None:
-    numba_loops.add_cells(code, label, proba, _or_none(weight), sums)
+    numba_loops.add_cells(_given(code), _given(label), _given(proba), _given(weight), sums)
 
 
 def code_sums(
     code: IntArray, label: FloatArray, proba: FloatArray, n_codes: int
 ) -> FloatArray | None:
     sums = new_table(n_codes, 4)
-    return None if numba_loops.code_sums(code, label, proba, sums) else sums
+    n_bad = numba_loops.code_sums(_given(code), _given(label), _given(proba), sums)
+    return None if n_bad else sums
 
 
 def code_table(
     code: IntArray, label: FloatArray, proba: FloatArray, n_codes: int
 ) -> FloatArray | None:
     sums = new_table(n_codes, 8)
-    return None if numba_loops.code_table(code, label, proba, sums) else sums
+    n_bad = numba_loops.code_table(_given(code), _given(label), _given(proba), sums)
+    return None if n_bad else sums
 
 
 def bin_sums(label: FloatArray, proba: FloatArray, inner: FloatArray) -> FloatArray | None:
     edges = np.concatenate([[-np.inf], inner, [np.inf]])
     sums = np.zeros((4, len(inner) + 1, 3))
-    return None if numba_loops.bin_sums(label, proba, edges, sums) else sums.sum(axis=0)
+    n_bad = numba_loops.bin_sums(_given(label), _given(proba), edges, sums)
+    return None if n_bad else sums.sum(axis=0)
 
 
-def _or_none(weight: FloatArray | None) -> FloatArray:
-    return _NO_WEIGHT if weight is None else weight
+def _given(values: NDArray[Any] | None) -> NDArray[Any]:
+    """Return a view that is read only: numba would compile again for arrays that are not."""
+    view = (_NO_WEIGHT if values is None else values).view()
+    view.flags.writeable = False
+    return view

@@ -37,10 +37,15 @@ def deposit(
     bins *= N_BINS
     bins += N_BINS // 2
     bins += left.astype(np.intp)
-    term = np.ones(len(u)) if weight is None else weight.copy()
-    for k in range(ORDER):
-        np.add.at(table[:, k], bins, term)
-        term *= u
+    powers = np.empty(2 * len(u))  # two to a complex number: half as many scattered additions
+    powers[::2] = 1.0 if weight is None else weight
+    np.multiply(powers[::2], u, out=powers[1::2])
+    u *= u
+    square, pairs, sums = np.repeat(u, 2), powers.view(np.complex128), table.view(np.complex128)
+    np.add.at(sums[:, 0], bins, pairs)
+    for k in range(1, ORDER // 2):
+        powers *= square
+        np.add.at(sums[:, k], bins, pairs)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what overflows is refused where it is used

@@ -105,7 +105,9 @@ class Cells:
 
     def _own_sums(self) -> LevelSums:
         y, p, w = self.y_true, self.y_proba, self.weight
-        uncertain, miss = p * (1.0 - p), (y - p) ** 2
+        uncertain, miss = 1.0 - p, y - p
+        uncertain *= p
+        miss *= miss
         squared_weight = None if w is None else w**2
         count = self.count.astype(np.float64)
         levels = np.repeat(np.arange(len(count)), self.count)
@@ -118,7 +120,7 @@ class Cells:
             names=self.names,
             count=self.count,
             total=count if w is None else one_by_one(w),
-            label=one_by_one(y if w is None else w * y),
+            label=self.over(y) if w is None else one_by_one(w * y),
             proba=one_by_one(p if w is None else w * p),
             square=self.weighted(p * p, w),
             weight_square=count if squared_weight is None else self.over(squared_weight),

@@ -171,15 +171,14 @@ class _Tilted:
         self.not_proba = 1.0 - proba
         self.odds = proba / self.not_proba
 
-    def moments(self, tilt: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance of each level's sum."""
-        return self._moments(self._odds(tilt)[0])
-
     def cumulant_and_variance(self, tilt: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return log(E exp(tilt times the sum)) of each level, and the variance of its sum."""
         odds, beyond = self._odds(tilt)
-        row = np.log(self.not_proba * (1.0 + odds))
-        return self.cells.over(row + beyond), self._moments(odds)[1]
+        cumulant = odds + 1.0
+        cumulant *= self.not_proba
+        np.log(cumulant, out=cumulant)
+        cumulant += beyond
+        return self.cells.over(cumulant), self._moments(odds)[1]
 
     def _odds(self, tilt: FloatArray) -> tuple[FloatArray, FloatArray | float]:
         """Return the odds of each row, and what was left out of their logarithms.
@@ -187,24 +186,30 @@ class _Tilted:
         Only weights can take the odds out of float64.
         """
         if self.cells.weight is None:
-            return self.odds * self.cells.of_rows(np.exp(tilt)), 0.0
+            odds = self.cells.of_rows(np.exp(tilt))
+            odds *= self.odds
+            return odds, 0.0
         exponents = self.cells.weight * self.cells.of_rows(tilt)
         held = np.minimum(exponents, _LARGEST_EXPONENT)
         return self.odds * np.exp(held), exponents - held
 
     def _moments(self, odds: FloatArray) -> tuple[FloatArray, FloatArray]:
-        weight, not_proba = self.cells.weight, 1.0 / (1.0 + odds)
-        own = odds * not_proba
+        """Return mean and variance of each level's sum; the odds are used up."""
+        weight, not_proba = self.cells.weight, odds + 1.0
+        np.divide(1.0, not_proba, out=not_proba)
+        odds *= not_proba
         if weight is not None:
-            own *= weight
-        return self.cells.over(own), self.cells.weighted(own * not_proba, weight)
+            odds *= weight
+        mean = self.cells.over(odds)
+        odds *= not_proba
+        return mean, self.cells.weighted(odds, weight)
 
     def solve(self, target: FloatArray, total: FloatArray) -> FloatArray:
         """Return the tilt with which each level's expected sum is the target."""
         with np.errstate(invalid="ignore"):  # a level of certain labels has no target
             wanted = np.log(target) - np.log(total - target)
         low, high = np.full(len(target), -_FURTHEST), np.full(len(target), _FURTHEST)
-        tilt, (mean, variance) = np.zeros(len(target)), self.moments(np.zeros(len(target)))
+        tilt, (mean, variance) = np.zeros(len(target)), self._moments(self.odds.copy())
         for _ in range(_MAX_STEPS):
             low, high = np.where(mean < target, tilt, low), np.where(mean < target, high, tilt)
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -215,7 +220,7 @@ class _Tilted:
             tilt = tilt + step
             if np.abs(step).max() < 1e-9:
                 break
-            mean, variance = self.moments(tilt)
+            mean, variance = self._moments(self._odds(tilt)[0])
         return tilt
 
 

@@ -88,9 +88,8 @@ def ids_of_column(column: pa.Array, source: object = "row_id") -> tuple[UInt64Ar
         column = column.cast(column.type.value_type)
     if pa.types.is_integer(column.type):
         values = column.to_numpy(zero_copy_only=False)
-        return values.astype(np.int64 if values.dtype.kind == "i" else np.uint64).view(
-            np.uint64
-        ), True
+        wide = np.int64 if values.dtype.kind == "i" else np.uint64
+        return values.astype(wide, copy=False).view(np.uint64), True
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         raise InvalidInputError(
             f"{source} must be integers or strings", str(column.type), "Convert the ids to strings."

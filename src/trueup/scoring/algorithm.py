@@ -93,6 +93,7 @@ def _score(
     groups = [part.scored for part in parts]
     n, n_scored = int(sample.support.sum()), int(sample.support[groups].sum())
     vanilla, calibrated = _mean(values, weight), _mean(corrected, own_weight)
+    split_name = repr(split)
     return Evaluation(
         vanilla=vanilla,
         calibrated=calibrated,
@@ -111,8 +112,8 @@ def _score(
         fields=fields,
         n=int(sample.row_counts.sum()),
         n_scored=int(sample.row_counts[groups].sum()),
-        fingerprint=f"{fingerprint:032x}:{split!r}",
-        spec=EvaluationSpec(loss.name, repr(split), _n_classes(sample)),
+        fingerprint=f"{fingerprint:032x}:{split_name}",
+        spec=EvaluationSpec(loss.name, split_name, _n_classes(sample)),
     )
 
 

@@ -117,8 +117,9 @@ class CrossFit(HashedSplit):
         return HashRule(self.salt, folds=self.folds)
 
     def parts(self, n_groups: int) -> Iterator[Part]:
-        for fold in range(self.folds):
-            yield Part(fold, tuple(other for other in range(self.folds) if other != fold))
+        folds = tuple(range(self.folds))
+        for fold in folds:
+            yield Part(fold, folds[:fold] + folds[fold + 1 :])
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,18 @@ def summarised(kind, split, engine_name, monkeypatch, columns, **options):
     return summary.compute()
 
 
+def test_columns_that_are_read_only_are_not_compiled_for_again(rows, monkeypatch):
+    label, logit, *_ = rows
+    columns = {"y_true": label, "y_pred": expit(logit)}
+    expected = summarised(LogLossSummary, CrossFit(), "numba", monkeypatch, columns)
+    compiled = len(numba_loops.absorb.signatures)
+    for name in columns:
+        columns[name] = columns[name].copy()
+        columns[name].flags.writeable = False
+        assert summarised(LogLossSummary, CrossFit(), "numba", monkeypatch, columns) == expected
+    assert len(numba_loops.absorb.signatures) == compiled
+
+
 @pytest.mark.parametrize("kind", [LogLossSummary, BrierSummary])
 @pytest.mark.parametrize("split", [CrossFit(), HoldOut(), InSample()], ids=repr)
 @pytest.mark.parametrize("weighted", [False, True])

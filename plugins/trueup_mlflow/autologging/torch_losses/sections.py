@@ -23,6 +23,39 @@ _TOLERANCE = 1e-12
 _SLACK = 1e-3  # how far rounding to the precision of the losses may lead, at the very most
 
 
+class Walk:
+    """Sums over the first batches, for the ranges with a mean: a training asks at each step.
+
+    Parameters
+    ----------
+    means, weights : float array of shape (n,)
+        The batches.
+    """
+
+    def __init__(self, means: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
+        values = means * weights
+        self._range = float(means.min()), float(means.max())
+        self._values = np.concatenate([[0.0], np.cumsum(values)])
+        self._weights = np.concatenate([[0.0], np.cumsum(weights)])
+        self._tolerance = _TOLERANCE * max(1e-300, float(np.abs(values).sum()))
+
+    def ends(self, number: float) -> Iterator[tuple[int, int]]:
+        """Yield (start, end) where sum(values) = number * sum(weights): equal offsets there."""
+        low, high = self._range
+        if not low <= number <= high:
+            return
+        offsets = self._values - number * self._weights
+        order = offsets.argsort(kind="stable")
+        apart = np.diff(offsets[order]) > self._tolerance
+        if apart.all():
+            return
+        bounds = np.concatenate([[0], np.flatnonzero(apart) + 1, [len(order)]])
+        for index in np.flatnonzero(np.diff(bounds) > 1):
+            group = np.sort(order[bounds[index] : bounds[index + 1]])
+            yield int(group[0]), int(group[-1])
+            yield int(group[-2]), int(group[-1])
+
+
 class Section:
     """Batches that a loop may have made one number of.
 
@@ -71,12 +104,6 @@ class Section:
         square = number * number
         return self._spans(square) and (self._in_float64(square) or number in self._roots)
 
-    def means_of_batches(self, number: float) -> Iterator[NDArray[np.float64]]:
-        """Yield the means of the batches in each way that has the number between them."""
-        for means in self._means:
-            if means.min() <= number <= means.max():
-                yield means
-
     def _spans(self, number: float) -> bool:
         """Return whether the number lies among the losses: no mean of them is outside."""
         low, high = self._range
@@ -96,9 +123,12 @@ class Section:
         return np.array([batch.means for batch in self.batches]).T
 
     @cached_property
-    def weightings(self) -> list[NDArray[np.float64]]:
-        """The weights that batches may have in a mean: their rows, and the same for each."""
-        return [self.rows, np.ones(len(self.batches))]
+    def walks(self) -> list[Walk]:
+        """The ways to add up the batches: each of their means, by rows and all alike."""
+        weightings = [np.ones(len(self.batches))]
+        if (self.rows != self.rows[0]).any():
+            weightings.append(self.rows)
+        return [Walk(means, weights) for means in self._means for weights in weightings]
 
     @cached_property
     def rows(self) -> NDArray[np.float64]:
@@ -150,29 +180,11 @@ def ranges(section: Section, number: float) -> Iterator[Section]:
     A range does not hold a batch twice: two passes over the same rows are no section.
     """
     batches = section.batches
-    found = set()
-    for means in section.means_of_batches(number):
-        for weights in section.weightings:
-            found |= set(_equal_ends(means * weights, weights, number))
+    found = {ends for walk in section.walks for ends in walk.ends(number)}
     for end, start in sorted(((end, -start) for start, end in found), reverse=True):
         section = Section(_last_without_repetition(batches[-start:end]))
         if section.gives(number):
             yield section
-
-
-def _equal_ends(
-    values: NDArray[np.float64], weights: NDArray[np.float64], number: float
-) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) where sum(values) = number * sum(weights): equal offsets at both ends."""
-    offsets = np.concatenate([[0.0], np.cumsum(values - number * weights)])
-    scale = max(1e-300, float(np.abs(values).sum()))
-    order = np.argsort(offsets, kind="stable")
-    breaks = np.flatnonzero(np.diff(offsets[order]) > _TOLERANCE * scale) + 1
-    bounds = np.concatenate([[0], breaks, [len(order)]])
-    for index in np.flatnonzero(np.diff(bounds) > 1):
-        group = np.sort(order[bounds[index] : bounds[index + 1]])
-        yield int(group[0]), int(group[-1])
-        yield int(group[-2]), int(group[-1])
 
 
 def _flat(tensors: Sequence[Any]) -> Any:
