@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,6 +68,7 @@ def compare_calibrators(
     sample_weight: Any = None,
     epsilon: float = 0.01,
     random_state: int = 0,
+    on_score: Callable[[], object] | None = None,
 ) -> CalibratorTable:
     """Fit calibrators on earlier rows and score them on later ones.
 
@@ -103,6 +104,8 @@ def compare_calibrators(
         Of the relative error.
     random_state : int, default 0
         Seed of the default neural calibrators, and of random parts.
+    on_score : callable, optional
+        Called after each calibrator, for a progress bar.
 
     Returns
     -------
@@ -155,6 +158,8 @@ def compare_calibrators(
         predicted[name] = fitted.predict_proba(p[test], fields=late)[:, 1]
         score = test_rows.score(name, predicted[name], decision)
         scores.append(replace(score, note=_note(score, fitted, predicted)))
+        if on_score is not None:
+            on_score()
     by_chance = order is None
     return CalibratorTable(tuple(scores), field, epsilon, len(dev), len(test), by_chance)
 
