@@ -206,12 +206,14 @@ def realize(model_uri: str, labels: str, min_labelled: float, as_json: bool) -> 
         return
     echo(
         f"{found.matched} ids matched, {found.unknown} are of no batch, {found.missing} rows have "
-        f"no label; {found.waiting} batches wait for more labels"
+        f"no label or id; {found.waiting} batches wait for more labels"
     )
-    echo(
-        f"{found.inside} of {found.n} realized batches lie in their 90% interval "
-        f"(95% interval {found.low:.0%} to {found.high:.0%} if batches were independent)"
-    )
+    if found.n:
+        echo(
+            f"{found.inside} of {found.n} realized batches lie in their 90% interval "
+            f"(95% interval {found.low:.0%} to {found.high:.0%} if batches were independent)"
+        )
+        echo(found.state)
 
 
 @monitor.command("report")
