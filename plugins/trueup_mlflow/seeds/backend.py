@@ -171,6 +171,8 @@ def _run_all(
         for seeds in (config.seeds[:alone], config.seeds[alone:]):
             outcomes += _results([pool.submit(succeeded, seed) for seed in seeds])
     except BaseException:
+        # First, or a seed that is stopped makes room for the next one.
+        pool.shutdown(wait=False, cancel_futures=True)
         place.stop()
         raise
     finally:
