@@ -39,7 +39,9 @@ def monitor() -> None:
 @click.option("--ignore", multiple=True, callback=names_between, help="What it does not see.")
 @click.option("--prediction", default=None, help="Column of the model's output, of several.")
 @click.option("--fail-above", default=None, help="Threshold of status: an error, or 1.5x.")
-@click.option("--metric", default="mse", show_default=True, help="mae, log_loss, brier_score, ...")
+@click.option(
+    "--metric", default="mse", show_default=True, help="Estimated error: mse, mae, log_loss, ..."
+)
 @click.option("--all-missing", is_flag=True, help="Every version of models:/NAME without a check.")
 @monitored
 def init(model_uri: str, reference: str, all_missing: bool, **options: Any) -> None:

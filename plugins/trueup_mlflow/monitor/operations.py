@@ -135,7 +135,7 @@ def _keep_threshold(
         client.set_model_version_tag(*where, METRIC_TAG, metric)
         if threshold is None and FAIL_ABOVE_TAG in version.tags:
             client.delete_model_version_tag(*where, FAIL_ABOVE_TAG)
-            _log.warning("the threshold that an earlier init was given is of another metric: gone")
+            _log.warning("the kept threshold was of another metric: give fail_above again")
     if threshold is not None:
         client.set_model_version_tag(*where, FAIL_ABOVE_TAG, f"{threshold:.17g}")
 
