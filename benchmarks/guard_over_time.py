@@ -30,9 +30,8 @@ from trueup.calibrators import (
     ShiftCalibrator,
 )
 from trueup.calibrators.base import Rows
-from trueup.calibrators.judging.drift import DRIFT_WINDOWS, Backtest
+from trueup.calibrators.judging.drift import DRIFT_WINDOWS, Backtest, cut_origins
 from trueup.calibrators.judging.guard_decision import Rule
-from trueup.calibrators.judging.origins import cut_origins
 from trueup.calibrators.judging.paired_change import Change, log_loss_change
 
 FloatArray = NDArray[np.float64]

@@ -2,7 +2,7 @@
 
 ``python benchmarks/waits.py`` writes the section "What users wait for" of RESULTS.md;
 ``--before FOLDER`` measures another checkout in the same run, in turn with this one. Each time is
-processor time of a process of its own, the smallest of up to five runs after one that is not
+processor time of a process of its own, the smallest of up to nine runs after one that is not
 counted; the first call and the command have no run before them. ``--only WORK`` measures some rows
 and keeps the others as they are.
 """
@@ -135,7 +135,7 @@ def main() -> None:
     kept = RESULTS.read_text().partition(SECTION)[2]
     text = (
         "`python benchmarks/waits.py --before FOLDER`\n\n"
-        "Processor time, one thread: the smallest of up to five runs in one process, after one\n"
+        "Processor time, one thread: the smallest of up to nine runs in one process, after one\n"
         "that is not counted; the command and the first call have no run before them. The peer\n"
         "is less than the same work: sums over levels without floor, tests, intervals; a mean\n"
         "in place of a bias and two losses; a loss alone. "

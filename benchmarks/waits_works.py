@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-RUNS, ENOUGH_SECONDS = 5, 3.0
+RUNS, ENOUGH_SECONDS = 9, 4.0
 
 
 def rows(n: int, n_levels: int = 1_000) -> dict[str, object]:

@@ -61,6 +61,8 @@ def backfill(
 
 
 def _text(results: tuple[Backfilled, ...]) -> str:
+    if not results:
+        return "no run holds predictions: trueup_mlflow.log_predictions stores them"
     lines = [
         f"{result.status:8} {result.run_id} {result.artifact} {result.key} {result.reason}".rstrip()
         for result in results

@@ -265,7 +265,8 @@ def _compare(frame: pd.DataFrame, options: dict[str, Any]) -> None:
         raise BadInput("--field must be given with --compare; got none. Name the sensitive field.")
     known = default_calibrators(options["fields"][0])
     times = _times(frame, options)
-    with progress("calibrate"):
+    chosen = {name: known[name] for name in options["calibrators"] or known}
+    with progress("calibrate", "calibrator", len(chosen)) as count:
         table = compare_calibrators(
             frame[options["target"]],
             frame[options["proba"]],
@@ -277,7 +278,8 @@ def _compare(frame: pd.DataFrame, options: dict[str, Any]) -> None:
             guard=options["guard"],
             priority=options["priority"],
             windows=_windows(options),
-            calibrators={name: known[name] for name in options["calibrators"] or known},
+            calibrators=chosen,
+            on_score=count,
         )
     echo(json_text(asdict(table)) if options["as_json"] else table.to_markdown().rstrip("\n"))
     if options["figure"] is not None:

@@ -167,7 +167,7 @@ def _decisions(names: Sequence[str], options: dict[str, Any]) -> list[Decision]:
         **{name: options[name] for name in _PASSED_ON},
     )
     uri, found = existing_store(options["tracking_uri"]), []
-    with in_options(), progress("compare", "decision") as count:
+    with in_options({"metric": "--metric"}), progress("compare", "decision") as count:
         check_level("confidence_level", options["confidence_level"])
         client = MlflowClient(uri)
         ids = experiment_ids(client, options["experiment_names"] or None)

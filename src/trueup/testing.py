@@ -119,10 +119,9 @@ def _draw_rows(loss: Loss, rng: np.random.Generator) -> _Rows:
         y_true, y_pred = rng.integers(0, 2, _N), rng.uniform(0.02, 0.98, _N)
     elif loss.task == "multiclass":
         y_true, y_pred = rng.integers(0, 4, _N), softmax(rng.normal(size=(_N, 4)), axis=1)
-    elif loss.task == "counts":
-        y_true, y_pred = rng.poisson(2.0, _N), rng.gamma(2.0, size=_N) + 0.1
-    elif loss.task == "positive":
-        y_true, y_pred = rng.integers(1, 9, _N), rng.gamma(2.0, size=_N) + 0.1
+    elif loss.task in ("counts", "positive"):
+        y_true = rng.poisson(2.0, _N) if loss.task == "counts" else rng.integers(1, 9, _N)
+        y_pred = rng.gamma(2.0, size=_N) + 0.1
     else:
         y_true, y_pred = rng.integers(-9, 9, _N), rng.normal(0.5, 4.0, _N)
     return _Rows(y_true.astype(np.float64), y_pred, rng.integers(1, 4, _N).astype(np.float64))

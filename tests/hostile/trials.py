@@ -68,10 +68,11 @@ def _count(counts: Counts, target: Target, data: bytes, seed: int, honest: int) 
 
 
 def _peak(target: Target, data: bytes) -> tuple[Exception | None, int]:
-    tracemalloc.reset_peak()
-    before, pool = tracemalloc.get_traced_memory()[0], pa.proxy_memory_pool(_POOL)
-    _POOLS.append(pool)
+    pool = pa.proxy_memory_pool(_POOL)
+    _POOLS.append(pool)  # the list grows before the peak is measured: after 100,000 trials by much
     pa.set_memory_pool(pool)
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
     outcome: Exception | None = None
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")

@@ -7,10 +7,23 @@ import numpy as np
 import pytest
 
 from trueup import bias_cost_interval, bias_test, evaluate, field_calibration
-from trueup.comparison import compare, paired_win_rate, required_seeds, variance_reduction
+from trueup.calibrators import PlattCalibrator, ShiftCalibrator, compare_calibrators
+from trueup.comparison import (
+    compare,
+    compare_both,
+    compare_many,
+    paired_win_rate,
+    required_seeds,
+    variance_reduction,
+)
 
 mpl.use("agg")
 A, B = [0.41, 0.42, 0.40, 0.43], [0.44, 0.45, 0.42, 0.44]
+
+
+def seeded(values, shift=0.0):
+    """Return values by seed, often enough that every interval is finite."""
+    return {seed: value + shift for seed, value in enumerate(4 * values)}
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +63,20 @@ def test_names_of_levels_are_text_in_a_notebook(rows):
         lambda click, p, site: variance_reduction(A, B),
         lambda click, p, site: required_seeds(A, B),
         lambda click, p, site: compare({0: 1.0, 1: 1.1, 2: 0.9}, {0: 1.2, 1: 1.2, 2: 1.3}),
+        lambda click, p, site: compare_many(
+            {name: seeded(A, shift) for name, shift in (("deep", 0.0), ("wide", 0.1))}, seeded(B)
+        ),
+        lambda click, p, site: compare_both(
+            (seeded(A), seeded(B)), (seeded(A, -0.01), seeded(B, -0.02))
+        ),
+        lambda click, p, site: compare_calibrators(
+            click,
+            p,
+            {"site": site},
+            field="site",
+            shuffle=True,
+            calibrators={"shift": ShiftCalibrator(), "platt": PlattCalibrator()},
+        ),
     ],
 )
 def test_the_picture_has_each_number_with_its_interval(rows, result):

@@ -169,3 +169,30 @@ def test_a_format_of_times_without_times_is_refused(arguments, tmp_path):
     result = CliRunner().invoke(app, [*given, "--time-format", "%d.%m.%Y"])
     assert result.exit_code == 2, result.output
     assert "time" in result.output
+
+
+def test_mistyped_names_of_metrics_and_learners_get_the_option_and_a_suggestion(tmp_path):
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    client = MlflowClient(uri)
+    experiment = client.create_experiment("seeds")
+    for seed in "01":
+        run = client.create_run(experiment, tags={"seed": seed}).info.run_id
+        client.log_metric(run, "loss", 0.5)
+        client.set_terminated(run)
+    arms = [f"tags.seed = '{seed}'" for seed in "01"]
+    result = CliRunner().invoke(app, ["compare", *arms, "--metric", "los", "--tracking-uri", uri])
+    assert result.exit_code == 2
+    assert "--metric must be logged by the runs of candidate; got 'los'" in result.output
+    (tmp_path / "rows.csv").write_text("y,p\n" + "0,0.2\n1,0.8\n" * 30)
+    learner = "sklearn.linear_model:LogisticRegresion"
+    result = CliRunner().invoke(
+        app, ["resample", learner, str(tmp_path / "rows.csv"), "--target", "y"]
+    )
+    assert result.exit_code == 2
+    assert "Did you mean LogisticRegression?" in result.output
+
+
+def test_backfill_that_finds_nothing_says_what_it_looks_for(store):
+    options = ["--experiment-name", "tests", "--tracking-uri", store]
+    result = CliRunner().invoke(app, ["backfill", *options])
+    assert "log_predictions stores them" in result.output

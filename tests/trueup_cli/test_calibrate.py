@@ -13,7 +13,12 @@ from click.testing import CliRunner
 from scipy.special import expit
 from tests.databases import new_database
 
-from trueup.calibrators import load_calibrator
+from trueup.calibrators import (
+    PlattCalibrator,
+    ShiftCalibrator,
+    compare_calibrators,
+    load_calibrator,
+)
 from trueup.calibrators.judging.compare import default_calibrators
 from trueup_cli.calibrate import _NAMES, calibrate
 
@@ -294,3 +299,19 @@ def test_the_table_goes_to_an_experiment_or_a_run(predictions, tmp_path):
     assert "calibrator_shift_log_loss" in client.get_run(run_id).data.metrics
     alone = run(*columns(predictions), "--experiment-name", "compared", "--tracking-uri", uri)
     assert "--experiment-name must come with --compare" in alone.output
+
+
+def test_each_calibrator_of_a_table_is_a_step_of_the_bar():
+    rng, steps = np.random.default_rng(0), []
+    p = rng.uniform(0.1, 0.6, 400)
+    two = {"shift": ShiftCalibrator(), "platt": PlattCalibrator()}
+    compare_calibrators(
+        rng.random(400) < p,
+        p,
+        {"site": rng.choice(["a", "b"], 400)},
+        field="site",
+        shuffle=True,
+        calibrators=two,
+        on_score=lambda: steps.append(1),
+    )
+    assert len(steps) == len(two)

@@ -253,9 +253,9 @@ def test_nested_resampling_is_honest_where_the_inner_value_is_not():
     outer = StratifiedKFold(3, shuffle=True, random_state=1)
     reported, nested = [], []
     for seed in range(8):
-        X, y = np.random.default_rng(seed).normal(size=(60, 40)), np.arange(60) % 2
+        X, y = np.random.default_rng(seed).normal(size=(60, 20)), np.arange(60) % 2
         learner = SelfTuningLearner(
-            Lookup(), {"column": IntDistribution(0, 39)}, "grid", "roc_auc", inner, n_trials=40
+            Lookup(), {"column": IntDistribution(0, 19)}, "grid", "roc_auc", inner, n_trials=20
         )
         reported.append(learner.fit(X, y).best_value_)
         nested.append(

@@ -39,7 +39,9 @@ def monitor() -> None:
 @click.option("--ignore", multiple=True, callback=names_between, help="What it does not see.")
 @click.option("--prediction", default=None, help="Column of the model's output, of several.")
 @click.option("--fail-above", default=None, help="Threshold of status: an error, or 1.5x.")
-@click.option("--metric", default="mse", show_default=True, help="mae, log_loss, brier_score, ...")
+@click.option(
+    "--metric", default="mse", show_default=True, help="Estimated error: mse, mae, log_loss, ..."
+)
 @click.option("--all-missing", is_flag=True, help="Every version of models:/NAME without a check.")
 @monitored
 def init(model_uri: str, reference: str, all_missing: bool, **options: Any) -> None:
@@ -204,12 +206,14 @@ def realize(model_uri: str, labels: str, min_labelled: float, as_json: bool) -> 
         return
     echo(
         f"{found.matched} ids matched, {found.unknown} are of no batch, {found.missing} rows have "
-        f"no label; {found.waiting} batches wait for more labels"
+        f"no label or id; {found.waiting} batches wait for more labels"
     )
-    echo(
-        f"{found.inside} of {found.n} realized batches lie in their 90% interval "
-        f"(95% interval {found.low:.0%} to {found.high:.0%} if batches were independent)"
-    )
+    if found.n:
+        echo(
+            f"{found.inside} of {found.n} realized batches lie in their 90% interval "
+            f"(95% interval {found.low:.0%} to {found.high:.0%} if batches were independent)"
+        )
+        echo(found.state)
 
 
 @monitor.command("report")

@@ -48,7 +48,8 @@ def status(
         if as_json:
             echo(json.dumps(gate.to_dict(), allow_nan=False))
             continue
-        note = f" {gate.note}" if gate.note else ""
+        doubt = "" if gate.code != "fine" or gate.state.verdict == "fine" else gate.state.sentence
+        note = f" {gate.note or doubt}" if gate.note or doubt else ""
         apart = "" if gate.counts else " (no alias: does not count)"
         estimate = sentence(gate.batch.estimate)
         echo(f"{gate.uri} {gate.batch.time} {estimate}{note}{apart}")

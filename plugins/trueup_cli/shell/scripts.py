@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from difflib import get_close_matches
 from inspect import isfunction
 from pathlib import Path
 from types import ModuleType
@@ -31,7 +32,7 @@ def load_attribute(target: str, what: str) -> Any:
         return getattr(module, name)
     except AttributeError:
         raise InvalidInputError(
-            f"{what} must name a function of {home}", repr(name), f"{_defined_in(module)}."
+            f"{what} must name a function of {home}", repr(name), _names_of(module, name)
         ) from None
 
 
@@ -67,10 +68,14 @@ def _module(home: str, what: str) -> ModuleType:
         ) from None
 
 
-def _defined_in(module: ModuleType) -> str:
+def _names_of(module: ModuleType, mistyped: str) -> str:
+    """Say what a module defines itself, and which of all of its names may have been meant."""
     found = [
         name
         for name, value in vars(module).items()
         if isfunction(value) and value.__module__ == module.__name__
     ]
-    return f"It defines {', '.join(found)}" if found else "It defines no function"
+    near = get_close_matches(mistyped, dir(module), n=1)
+    said = [f"It defines {', '.join(found)}."] if found else []
+    meant = [f"Did you mean {near[0]}?"] if near else []
+    return " ".join([*said, *meant]) or "It defines no function."

@@ -8,11 +8,16 @@ from typing import Any
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from trueup.errors import InvalidInputError
+from trueup.errors import InvalidInputError, TrueupError
 from trueup_mlflow.callbacks.reporter import Reporter
-from trueup_mlflow.write.failures import warn
+from trueup_mlflow.write.failures import describe
 
 _LOSS_END = "_loss"
+_Part = tuple[torch.Tensor, torch.Tensor]
+_DEALT_OTHERWISE = TrueupError(
+    "the processes were not dealt the batches of a data set of known length in turn. Evaluate in "
+    "one process, or gather the predictions and call trueup_mlflow.log_evaluation in the first"
+)
 
 
 class TrueupCallback(TrainerCallback):
@@ -34,9 +39,9 @@ class TrueupCallback(TrainerCallback):
     -----
     The step is the Trainer's global step. The logits are those that the Trainer's evaluation
     computes: a hook on the model's forward pass sees them, and nothing is computed twice. With
-    several processes each sees a part of the rows: nothing is logged then, with a warning. Models
-    with several labels a row (tokens, several outputs) are refused with a warning and a tag of the
-    run; the training goes on.
+    several processes each sees a part of the rows: the first gathers them in the order of the data
+    set, each row once, and logs. Models with several labels a row (tokens, several outputs) are
+    refused with a warning and a tag of the run; the training goes on.
 
     Examples
     --------
@@ -68,23 +73,28 @@ class TrueupCallback(TrainerCallback):
         self._loss = loss
         self._prefix = prefix
         self._reporter = Reporter(prefix or "eval_", run_id, options=options)
-        self._parts: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._parts: list[_Part] = []
+        self._failure: Exception | None = None
 
     def on_init_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Watch the forward passes of the model."""
-        if args.world_size > 1:
-            warn("calibrated metrics need all rows in one process; nothing is logged")
-        else:
-            kwargs["model"].register_forward_hook(self._see, with_kwargs=True)
+        kwargs["model"].register_forward_hook(self._see, with_kwargs=True)
 
     def on_evaluate(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Evaluate the rows that were seen."""
         parts, self._parts = self._parts, []
-        if not parts:
+        failure, self._failure = self._failure, None
+        if args.world_size > 1:
+            parts, failure = _gathered(parts, failure, kwargs.get("eval_dataloader"))
+        if not state.is_world_process_zero:
+            return
+        if failure is not None:
+            self._reporter.fail(self._loss or "log_loss", failure)
+        if failure is not None or not parts:
             return
         metrics = kwargs.get("metrics") or {}
         own = next((key for key in metrics if key.endswith(_LOSS_END)), None)
@@ -113,7 +123,33 @@ class TrueupCallback(TrainerCallback):
                 (logits.detach().float().cpu(), labels.cpu().reshape(labels.shape or (1,)))
             )
         except Exception as failure:  # it would end the evaluation of the user
-            self._reporter.fail(self._loss or "log_loss", failure)
+            self._failure = self._failure or TrueupError(describe(failure))
+
+
+def _gathered(
+    parts: list[_Part], failure: Exception | None, loader: Any
+) -> tuple[list[_Part], Exception | None]:
+    """Return the batches of all processes in the order of the data set, or a failure of any.
+
+    Accelerate deals the batches out in turn, and begins anew where some processes would be left
+    without: those rows are dropped.
+    """
+    found: list[Any] = [None] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(found, (parts, failure))
+    failures = [one for _, one in found if one is not None]
+    rows: Any = getattr(loader, "dataset", None)
+    if not failures and not (hasattr(rows, "__len__") and len({len(b) for b, _ in found}) == 1):
+        failures = [_DEALT_OTHERWISE]
+    if failures:
+        return [], failures[0]
+    in_turn = [
+        part for step in zip(*(batches for batches, _ in found), strict=True) for part in step
+    ]
+    n_rows, kept = len(rows), []
+    for logits, labels in in_turn:
+        kept.append((logits[:n_rows], labels[:n_rows]))
+        n_rows -= len(labels[:n_rows])
+    return [part for part in kept if len(part[1])], None
 
 
 def _loss_for(logits: torch.Tensor) -> str:

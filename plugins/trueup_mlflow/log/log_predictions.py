@@ -70,7 +70,8 @@ def log_predictions(
 
     Notes
     -----
-    Rows on which the metric is undefined are stored all the same.
+    Rows on which the metric is undefined are stored all the same. Columns and fields keep their
+    names as they are given, credentials included: the backfill finds them by name.
 
     Examples
     --------

@@ -76,6 +76,7 @@ def log_resampling(
     key, writer = metric_key(estimate.measure, prefix), RunWriter(parent, client)
     writer.log(resampling_items(estimate, prefix))
     writer.log_figure(partial(_drawn, estimate), figure_file("resampling", key), key)
+    writer.require_store()
     if nested_folds:
         experiment_id = client.get_run(parent).info.experiment_id
         for index in range(estimate.n_splits):
@@ -117,5 +118,7 @@ def _log_fold(
     tags = {MLFLOW_PARENT_RUN_ID: parent, MLFLOW_RUN_NAME: f"test set {index}"}
     run_id = new_run(client, experiment_id, tags)
     log_params(client, run_id, fold_params(estimate, index))
-    RunWriter(run_id, client).log(fold_items(estimate, index, prefix))
+    writer = RunWriter(run_id, client)
+    writer.log(fold_items(estimate, index, prefix))
+    writer.require_store()
     client.set_terminated(run_id)

@@ -16,7 +16,6 @@ from trueup.redact import without_credentials
 from trueup_mlflow.log.arguments import check_place
 from trueup_mlflow.write.failures import refusing_only
 from trueup_mlflow.write.items import (
-    ARTIFACT_FOLDER,
     ROLE_TAG,
     SEED_PARENT_ROLE,
     SEED_TAG,
@@ -111,9 +110,11 @@ def log_study(
     writer.log(study_items(report, key, confirmation))
     if report.vanilla is not None:
         writer.log_figure(lambda: _draw(report, key), figure_file("seed_distributions", key), key)
+    writer.require_store()
     _log_selected(client, parent, report.best.trial.params)
     selected = json.dumps(report.best.trial.params, indent=2)
-    client.log_text(parent, without_credentials(selected), f"{ARTIFACT_FOLDER}/selected.json")
+    writer.log_text(selected, "selected.json", key)
+    writer.require_store()
     client.set_terminated(parent)
     return parent
 
@@ -273,6 +274,7 @@ def _log_seeds(
         by_seed = {f"{name}_by_seed": value for name, value in items.metrics.items()}
         writer.log(LogItems(key, by_seed), Point(step=step))
     writer.log(summary, Point(step=len(per_seed)))
+    writer.require_store()
     out = row.eliminated_by
     client.set_tag(run_id, STATUS_TAG, "finished" if out is None else f"eliminated by {out}")
     if nested:

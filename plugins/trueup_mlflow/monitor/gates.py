@@ -4,35 +4,37 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import mlflow
-from mlflow.entities import Run
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow.monitor.check.registered_model import resolve
-from trueup_mlflow.monitor.state import State, kept_threshold, short, state_of, threshold_of
+from trueup_mlflow.monitor.state import (
+    State,
+    duration,
+    kept_threshold,
+    short,
+    state_of,
+    threshold_of,
+)
 from trueup_mlflow.monitor.store import records_of
 from trueup_mlflow.write.items import ROLE_TAG
 from trueup_mlflow.write.monitor_items import (
+    FAIL_ABOVE_TAG,
     MODEL_TAG,
     MONITOR_ROLE,
-    TRUSTED,
     VERSION_OF_MODEL_TAG,
     BatchRecord,
     of_newest_metric,
 )
 
 Code = Literal["fine", "above", "stale", "not trusted"]
-
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)([mhdw])")
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 @dataclass(frozen=True)
@@ -140,31 +142,31 @@ def status(
     client = MlflowClient()
     oldest = None if stale_after is None else datetime.now(UTC) - duration(stale_after)
     asked = [_asked(uri, client) for uri in model_uris]
-    runs = [run for run in _monitor_runs() if not asked or _is_asked(run, asked)]
-    _require_batches(model_uris, asked, runs)
-    registered = {name: _registered(name, client) for name in {_model(run) for run in runs}}
-    newest = {name: max(_number(run) for run in runs if _model(run) == name) for name in registered}
+    monitored = [one for one in _monitored({name for name, _ in asked}) if one.is_of(asked)]
+    _require_batches(model_uris, asked, monitored)
+    monitored.sort(key=lambda one: (one.model, one.number))
+    newest = {one.model: one.version for one in monitored}
+    aliases, thresholds = _aliases(newest, client), _thresholds(newest)
     gates = []
-    for run in sorted(runs, key=lambda run: (_model(run), _number(run))):
-        name, version = _model(run), run.data.tags[VERSION_OF_MODEL_TAG]
-        own = tuple(alias for alias, of in registered[name].aliases.items() if of == version)
-        is_newest = not registered[name].aliases and newest[name] == _number(run)
-        records = of_newest_metric(records_of(run))
-        threshold = registered[name].thresholds.get(version)
+    for one in monitored:
+        of_model = aliases.get(one.model, {})
+        own = tuple(alias for alias, version in of_model.items() if version == one.version)
+        is_newest = not of_model and newest[one.model] == one.version
+        threshold = thresholds.get((one.model, one.version))
         if fail_above is not None:
-            threshold = threshold_of(fail_above, records[-1].raw.get("reference"))
-        code, note = judged(records, threshold, oldest)
+            threshold = threshold_of(fail_above, one.records[-1].raw.get("reference"))
+        code, note = judged(one.records, threshold, oldest)
         gates.append(
             Gate(
-                model=name,
-                version=version,
+                model=one.model,
+                version=one.version,
                 aliases=own,
-                batch=records[-1],
+                batch=one.records[-1],
                 code=code,
                 note=note,
                 fail_above=threshold,
                 counts=bool(asked or own) or is_newest,
-                state=state_of(records, threshold),
+                state=state_of(one.records, threshold),
             )
         )
     return gates
@@ -191,40 +193,49 @@ def judged(
     return "fine", ""
 
 
-def duration(value: str | timedelta) -> timedelta:
-    """Return a duration such as "36h", "2d" or "1w".
+@dataclass(frozen=True)
+class _Monitored:
+    """A version and its batches, of which there is one at least."""
 
-    Raises
-    ------
-    InvalidInputError
-        If it is written in another way.
-    """
-    found = None if isinstance(value, timedelta) else _DURATION.fullmatch(value.strip())
-    with suppress(OverflowError):  # no number of days is that long, or nobody counted years then
-        if found is not None:
-            value = timedelta(**{_UNITS[found[2]]: float(found[1])})
-        if isinstance(value, timedelta) and value >= timedelta(0):
-            _ = datetime.now(UTC) - value
-            return value
-    raise InvalidInputError(
-        "stale_after must be a duration such as 36h, 2d or 1w", repr(value), "Correct it."
-    )
+    model: str
+    version: str
+    records: Sequence[BatchRecord]
+
+    @property
+    def number(self) -> int:
+        return int(self.version)
+
+    def is_of(self, asked: Sequence[tuple[str, str | None]]) -> bool:
+        return not asked or any(
+            name == self.model and version in (None, self.version) for name, version in asked
+        )
 
 
-def _monitor_runs() -> list[Run]:
+def _monitored(models: Collection[str]) -> list[_Monitored]:
+    """Return the monitored versions of these models, or of all if none is named."""
+    names = {f"trueup/{model}" for model in models}
     experiments = [
         experiment.experiment_id
         for experiment in mlflow.search_experiments(filter_string="name LIKE 'trueup/%'")
+        if not names or experiment.name in names
     ]
     if not experiments:
         return []
-    found = mlflow.search_runs(
+    runs = mlflow.search_runs(
         experiments,
-        f"tags.`{ROLE_TAG}` = '{MONITOR_ROLE}' and metrics.{TRUSTED} >= 0",
+        f"tags.`{ROLE_TAG}` = '{MONITOR_ROLE}'",
         output_format="list",
         max_results=10_000,
     )
-    return [run for run in found if records_of(run)]
+    found = [
+        _Monitored(
+            run.data.tags[MODEL_TAG],
+            run.data.tags[VERSION_OF_MODEL_TAG],
+            of_newest_metric(records_of(run)),
+        )
+        for run in runs
+    ]
+    return [one for one in found if one.records]
 
 
 def _asked(uri: str, client: MlflowClient) -> tuple[str, str | None]:
@@ -237,48 +248,46 @@ def _asked(uri: str, client: MlflowClient) -> tuple[str, str | None]:
 
 
 def _require_batches(
-    model_uris: Sequence[str], asked: Sequence[tuple[str, str | None]], runs: Sequence[Run]
+    model_uris: Sequence[str],
+    asked: Sequence[tuple[str, str | None]],
+    monitored: Sequence[_Monitored],
 ) -> None:
-    for uri, one in zip(model_uris, asked, strict=True):
-        if not any(_is_asked(run, [one]) for run in runs):
+    for uri, (name, version) in zip(model_uris, asked, strict=True):
+        if not any(one.is_of([(name, version)]) for one in monitored):
             raise InvalidInputError(
                 "model_uris must be of versions with a batch",
                 f"{uri!r}, which has none",
-                f"Make one with: trueup monitor run models:/{one[0]}/{one[1] or 'VERSION'} "
+                f"Make one with: trueup monitor run models:/{name}/{version or 'VERSION'} "
                 "--batch FILE.",
             )
 
 
-def _is_asked(run: Run, asked: Sequence[tuple[str, str | None]]) -> bool:
-    version = run.data.tags[VERSION_OF_MODEL_TAG]
-    return any(name == _model(run) and of in (None, version) for name, of in asked)
-
-
-@dataclass(frozen=True)
-class Registered:
-    """What the registry holds of a model: the version of each alias, thresholds of versions."""
-
-    aliases: dict[str, str]
-    thresholds: dict[str, float]
-
-
-def _registered(name: str, client: MlflowClient) -> Registered:
+def _aliases(models: Collection[str], client: MlflowClient) -> dict[str, dict[str, str]]:
+    """Return the version of each alias of each model, in one request where the registry can."""
     try:
-        aliases = client.get_registered_model(name).aliases
-        versions = client.search_model_versions(f"name='{name}'")
+        found = [one for one in mlflow.search_registered_models() if one.name in models]
+        return {one.name: _text(one.aliases) for one in found}
+    except MlflowException:  # Unity Catalog gives the aliases of one model at a time
+        return {name: _aliases_of(name, client) for name in models}
+
+
+def _aliases_of(name: str, client: MlflowClient) -> dict[str, str]:
+    try:
+        return _text(client.get_registered_model(name).aliases)
     except MlflowException:  # the model was deleted, its monitor runs were not
-        return Registered({}, {})
-    thresholds = {
-        str(version.version): value
-        for version in versions
-        if (value := kept_threshold(version.tags)) is not None
-    }
-    return Registered({str(alias): str(of) for alias, of in aliases.items()}, thresholds)
+        return {}
 
 
-def _model(run: Run) -> str:
-    return str(run.data.tags[MODEL_TAG])
+def _text(aliases: Mapping[Any, Any]) -> dict[str, str]:
+    return {str(alias): str(version) for alias, version in aliases.items()}
 
 
-def _number(run: Run) -> int:
-    return int(run.data.tags[VERSION_OF_MODEL_TAG])
+def _thresholds(models: Collection[str]) -> dict[tuple[str, str], float]:
+    """Return the thresholds that ``init`` was given, by model and version."""
+    try:
+        found = mlflow.search_model_versions(filter_string=f"tags.`{FAIL_ABOVE_TAG}` LIKE '%'")
+    except MlflowException:  # Unity Catalog finds versions by the name of their model alone
+        of_models = [mlflow.search_model_versions(filter_string=f"name='{one}'") for one in models]
+        found = [version for versions in of_models for version in versions]
+    kept = {(one.name, str(one.version)): kept_threshold(one.tags) for one in found}
+    return {key: value for key, value in kept.items() if value is not None}

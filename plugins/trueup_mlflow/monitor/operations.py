@@ -18,7 +18,7 @@ from trueup.errors import InvalidInputError
 from trueup.monitoring import MSEEstimate
 from trueup.monitoring.metrics import DEFAULT_METRIC, metric_of
 from trueup.replace_file import replace_file
-from trueup_mlflow.monitor.batch.tables import is_spark_frame, read_table
+from trueup_mlflow.monitor.batch.tables import read_table
 from trueup_mlflow.monitor.check.check_registry import (
     ReferenceKind,
     Wishes,
@@ -135,7 +135,7 @@ def _keep_threshold(
         client.set_model_version_tag(*where, METRIC_TAG, metric)
         if threshold is None and FAIL_ABOVE_TAG in version.tags:
             client.delete_model_version_tag(*where, FAIL_ABOVE_TAG)
-            _log.warning("the threshold that an earlier init was given is of another metric: gone")
+            _log.warning("the kept threshold was of another metric: give fail_above again")
     if threshold is not None:
         client.set_model_version_tag(*where, FAIL_ABOVE_TAG, f"{threshold:.17g}")
 
@@ -213,8 +213,7 @@ def compare(
             f"{first!r} twice",
             "Check the aliases.",
         )
-    table = batch if is_spark_frame(batch) else read_table(batch)
-    record = Session.open(first).record(table, at=at)
+    record = Session.open(first).record(batch, at=at)
     # at the champion's time: batches are paired by it, and the champion may have had this one
     moment = datetime.fromtimestamp(record.timestamp // 1000, UTC)
     other = Session.open(second)
@@ -224,7 +223,7 @@ def compare(
             repr(other.check.schema.metric),
             "Run init for one of them again with metric=.",
         )
-    theirs = other.record(table, at=moment).as_estimate()
+    theirs = other.record(batch, at=moment).as_estimate()
     series = [
         [one for one in records(uri) if one.metric == record.metric] for uri in (first, second)
     ]

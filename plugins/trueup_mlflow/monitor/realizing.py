@@ -98,11 +98,18 @@ def realize(model_uri: str, labelled: Any, *, min_labelled: float = MIN_LABELLED
             ),
             "Check model and file.",
         )
-    store.describe()
+    state = store.describe()
     found = Coverage.of([outcome.record for outcome in outcomes])
     waiting = sum(outcome.record.realized is None for outcome in outcomes)
     unknown = max(len(labels.rows) - matched, 0)
-    return replace(found, matched=matched, unknown=unknown, missing=labels.missing, waiting=waiting)
+    return replace(
+        found,
+        matched=matched,
+        unknown=unknown,
+        missing=labels.missing,
+        waiting=waiting,
+        state=state.sentence,
+    )
 
 
 def _realize(

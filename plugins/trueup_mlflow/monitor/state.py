@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from scipy.stats import binomtest
@@ -16,6 +18,8 @@ from trueup_mlflow.write.monitor_items import FAIL_ABOVE_TAG, BatchRecord
 Verdict = Literal["fine", "watch", "act"]
 
 _RECENT = 3
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([mhdw])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _MULTIPLE = re.compile(r"(\d+(?:\.\d+)?)x")
 
 
@@ -44,38 +48,45 @@ def state_of(records: Sequence[BatchRecord], fail_above: float | None = None) ->
     newest = records[-1]
     value = newest.value
     realized = [record for record in records if record.covered is not None]
-    above = [record for record in realized[-_RECENT:] if record.side > 0]
-    if fail_above is not None and realized and (realized[-1].realized or 0.0) > fail_above:
-        what = f"the realized error of {realized[-1].day}, {short(realized[-1].realized)}"
-        return State("act", f"{what}, is above {short(fail_above)}")
-    if fail_above is not None and newest.number("low") > fail_above:
-        return State("act", f"the interval of {newest.day} lies above {short(fail_above)}")
-    if len(above) >= _RECENT - 1:
-        days = ", ".join(record.day for record in above)
-        return State("act", f"realized errors were above their 90% intervals on {days}")
-    if _far_above_reference(realized):
-        reference = short(realized[-1].raw["reference"])
-        what = f"every realized error is more than twice that of the reference, {reference}"
-        return State("watch", f"{what}: were its rows training rows?")
+    act, training = _error_too_high(newest, realized, fail_above), _far_above_reference(realized)
+    if act:
+        return State("act", "; ".join(filter(None, (act, training))))
+    if training:
+        return State("watch", training)
     if newest.estimate["trusted"] is not True or math.isnan(value):
         return State("watch", f"the estimate of {newest.day} is not to be trusted")
     if fail_above is not None and value > fail_above:
         return State("watch", f"the estimate of {newest.day} is above {short(fail_above)}")
-    if realized and realized[-1] in above:
+    if realized and realized[-1].side > 0:
         return State("watch", f"the realized error of {realized[-1].day} was above its interval")
     held = f", {len(realized)} of {len(records)} batches with labels"
     return State("fine", f"{short(value)} estimated on {newest.day}{held}")
 
 
-def _far_above_reference(realized: Sequence[BatchRecord]) -> bool:
-    """Say whether the first realized errors were far above that of the reference, and all since."""
-    if len(realized) < _RECENT:
-        return False
+def _error_too_high(
+    newest: BatchRecord, realized: Sequence[BatchRecord], fail_above: float | None
+) -> str:
+    """Return which error is known to be too high, or nothing."""
+    if fail_above is not None and realized and (realized[-1].realized or 0.0) > fail_above:
+        what = f"the realized error of {realized[-1].day}, {short(realized[-1].realized)}"
+        return f"{what}, is above {short(fail_above)}"
+    if fail_above is not None and newest.number("low") > fail_above:
+        return f"the interval of {newest.day} lies above {short(fail_above)}"
+    above = [record.day for record in realized[-_RECENT:] if record.side > 0]
+    if len(above) >= _RECENT - 1:
+        return f"realized errors were above their 90% intervals on {', '.join(above)}"
+    return ""
+
+
+def _far_above_reference(realized: Sequence[BatchRecord]) -> str:
+    """Say that all realized errors were far above that of the reference from the first one on."""
+    factor, word = (2.0, "twice") if len(realized) >= _RECENT else (5.0, "five times")
     references = [record.raw.get("reference", math.inf) for record in realized]
-    return all(
-        (record.realized or 0.0) > 2.0 * reference
-        for record, reference in zip(realized, references, strict=True)
-    )
+    pairs = zip(realized, references, strict=True)
+    if not realized or any((one.realized or 0.0) <= factor * error for one, error in pairs):
+        return ""
+    what = f"every realized error is more than {word} that of the reference"
+    return f"{what}, {short(references[-1])}: were its rows training rows?"
 
 
 def short(value: Any) -> str:
@@ -119,6 +130,26 @@ def threshold_of(
     return found
 
 
+def duration(value: str | timedelta) -> timedelta:
+    """Return a duration such as "36h", "2d" or "1w".
+
+    Raises
+    ------
+    InvalidInputError
+        If it is written in another way.
+    """
+    found = None if isinstance(value, timedelta) else _DURATION.fullmatch(value.strip())
+    with suppress(OverflowError):  # no number of days is that long, or nobody counted years then
+        if found is not None:
+            value = timedelta(**{_UNITS[found[2]]: float(found[1])})
+        if isinstance(value, timedelta) and value >= timedelta(0):
+            _ = datetime.now(UTC) - value
+            return value
+    raise InvalidInputError(
+        "stale_after must be a duration such as 36h, 2d or 1w", repr(value), "Correct it."
+    )
+
+
 def kept_threshold(tags: Mapping[str, str]) -> float | None:
     """Return the threshold that ``init`` was given for a version with these tags, if any."""
     return threshold_of(tags.get(FAIL_ABOVE_TAG), None)
@@ -139,6 +170,8 @@ class Coverage:
         Rows of the file that belong to a batch, that belong to none, and that had no label.
     waiting : int
         Batches that have too few labels yet.
+    state : str
+        How the version stands now: verdict and why.
     """
 
     inside: int
@@ -149,6 +182,7 @@ class Coverage:
     unknown: int = 0
     missing: int = 0
     waiting: int = 0
+    state: str = ""
 
     @classmethod
     def of(cls, records: Sequence[BatchRecord]) -> Coverage:

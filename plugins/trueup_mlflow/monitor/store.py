@@ -27,7 +27,7 @@ from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE
 
 from trueup import __version__
 from trueup_mlflow.monitor.check.registered_model import RegisteredVersion
-from trueup_mlflow.monitor.state import kept_threshold, state_of
+from trueup_mlflow.monitor.state import State, kept_threshold, state_of
 from trueup_mlflow.write.items import ROLE_TAG, VERSION_TAG
 from trueup_mlflow.write.monitor_items import (
     BATCH_TAG,
@@ -179,7 +179,7 @@ class MonitorStore:
         """
         self._log_points(record, metrics, record.timestamp + len(record.corrections))
 
-    def describe(self) -> None:
+    def describe(self) -> State:
         """Let name and description of the run say how the monitored version stands."""
         run = self.run()
         records = of_newest_metric(records_of(run))
@@ -189,6 +189,7 @@ class MonitorStore:
             self._client.update_run(self.run_id, name=name)
         if run.data.tags.get(MLFLOW_RUN_NOTE) != state.sentence:
             _twice(lambda: self._client.set_tag(self.run_id, MLFLOW_RUN_NOTE, state.sentence))
+        return state
 
     def write(self, record: BatchRecord) -> None:
         """Set the tag of a batch."""

@@ -56,17 +56,8 @@ class SeedsConfig:
                 f"--backend-config must have no other keys than {sorted(_CONFIG_KEYS)}; "
                 f"got {unknown}. Check the spelling."
             )
-        seeds = backend_config.get("seeds", 5)
+        seeds = _read_seeds(backend_config.get("seeds", 5))
         executor = backend_config.get("executor")
-        if _is_count(seeds) and seeds <= _MOST_SEEDS:
-            seeds = list(range(seeds))
-        if not isinstance(seeds, list) or not seeds or not all(map(_is_integer, seeds)):
-            raise ExecutionException(
-                f"seeds must be a positive number or a list of integers; got {seeds!r}. "
-                "Pass --backend-config '{\"seeds\": 5}'."
-            )
-        if len(set(seeds)) != len(seeds):
-            raise ExecutionException(f"seeds must differ; got {seeds!r}. Name each seed once.")
         if executor is not None:
             with _shown_by_mlflow():
                 check_address(executor)
@@ -76,7 +67,7 @@ class SeedsConfig:
                 f"workers must be a positive number; got {workers!r}. "
                 "Pass the number of seeds that may run at once."
             )
-        return cls(tuple(seeds), workers, executor)
+        return cls(seeds, workers, executor)
 
     @contextmanager
     def place(self, parent_run_id: str) -> Iterator[Place]:
@@ -95,6 +86,19 @@ def _shown_by_mlflow() -> Iterator[None]:
         yield
     except (InvalidInputError, ImportError) as error:
         raise ExecutionException(str(error)) from error
+
+
+def _read_seeds(seeds: Any) -> tuple[int, ...]:
+    if _is_count(seeds) and seeds <= _MOST_SEEDS:
+        return tuple(range(seeds))
+    if not isinstance(seeds, list) or not seeds or not all(map(_is_integer, seeds)):
+        raise ExecutionException(
+            f"seeds must be a positive number or a list of integers; got {seeds!r}. "
+            "Pass --backend-config '{\"seeds\": 5}'."
+        )
+    if len(set(seeds)) != len(seeds):
+        raise ExecutionException(f"seeds must differ; got {seeds!r}. Name each seed once.")
+    return tuple(seeds)
 
 
 def _is_integer(value: object) -> bool:

@@ -17,6 +17,7 @@ from mlflow.entities import Dataset as DatasetEntity
 from mlflow.entities import DatasetInput, LoggedModelInput, Metric, RunTag
 from mlflow.tracking import MlflowClient
 
+from trueup.errors import TrueupError
 from trueup.redact import without_credentials
 from trueup_mlflow.write.failures import COOLDOWN, SILENT, describe, is_unanswered, told, warn
 from trueup_mlflow.write.items import ARTIFACT_FOLDER, LogItems, skipped_items
@@ -99,6 +100,17 @@ class RunWriter:
         """Draw an image and write it as ``trueup/<name>``; drawing is guarded as well."""
         path = f"{ARTIFACT_FOLDER}/{name}"
         return self._guarded(key, lambda: self._client.log_image(self._run_id, draw(), path))
+
+    def require_store(self) -> None:
+        """Raise where the store was silent lately, before a request that would wait for it again.
+
+        Raises
+        ------
+        TrueupError
+            If a write to the store had no answer in the last minute.
+        """
+        if SILENT.is_open(self._place):
+            raise TrueupError(f"the store does not answer: nothing is written for {COOLDOWN:.0f} s")
 
     @cached_property
     def _client(self) -> Any:

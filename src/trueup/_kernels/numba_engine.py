@@ -11,7 +11,7 @@ from trueup._kernels import FloatArray, IntArray, UInt64Array, numba_loops
 from trueup._kernels.grid import new_table
 from trueup._kernels.plain import MAX_FOLDS, Absorbed, PlainRows
 
-BLOCK = 1 << 18  # the loops go through it by strips of their own
+BLOCK = 1 << 17  # as many as a conversion to float64 leaves in the cache; the loops cut it further
 _NO_WEIGHT = np.empty(0)
 _NO_ID = np.empty(0, dtype=np.uint64)
 

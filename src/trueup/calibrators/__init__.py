@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from trueup.extras import hand_on
 
 if TYPE_CHECKING:
+    from trueup.calibrators.affine import PlattCalibrator as PlattCalibrator
+    from trueup.calibrators.affine import ShiftCalibrator as ShiftCalibrator
+    from trueup.calibrators.affine import TemperatureCalibrator as TemperatureCalibrator
     from trueup.calibrators.base import Calibrator as Calibrator
     from trueup.calibrators.calibrated_model import CalibratedModel as CalibratedModel
     from trueup.calibrators.field_offset import FieldOffsetCalibrator as FieldOffsetCalibrator
-    from trueup.calibrators.histogram import HistogramCalibrator as HistogramCalibrator
     from trueup.calibrators.ilps import ILPSCalibrator as ILPSCalibrator
-    from trueup.calibrators.isotonic import IsotonicCalibrator as IsotonicCalibrator
     from trueup.calibrators.judging.calibrator_table import CalibratorScore as CalibratorScore
     from trueup.calibrators.judging.calibrator_table import CalibratorTable as CalibratorTable
     from trueup.calibrators.judging.compare import compare_calibrators as compare_calibrators
@@ -23,13 +24,12 @@ if TYPE_CHECKING:
     from trueup.calibrators.judging.guard import Guarded as Guarded
     from trueup.calibrators.judging.guard_decision import GuardDecision as GuardDecision
     from trueup.calibrators.networks.neural import NeuralCalibrator as NeuralCalibrator
-    from trueup.calibrators.platt import PlattCalibrator as PlattCalibrator
-    from trueup.calibrators.shift import ShiftCalibrator as ShiftCalibrator
+    from trueup.calibrators.steps import HistogramCalibrator as HistogramCalibrator
+    from trueup.calibrators.steps import IsotonicCalibrator as IsotonicCalibrator
     from trueup.calibrators.stored.offsets import OffsetTable as OffsetTable
     from trueup.calibrators.stored.offsets import offset_table as offset_table
     from trueup.calibrators.stored.storage import load_calibrator as load_calibrator
     from trueup.calibrators.stored.storage import save_calibrator as save_calibrator
-    from trueup.calibrators.temperature import TemperatureCalibrator as TemperatureCalibrator
 
 _HOME = {
     "DRIFT_WINDOWS": "judging.drift",
@@ -40,14 +40,14 @@ _HOME = {
     "FieldOffsetCalibrator": "field_offset",
     "GuardDecision": "judging.guard_decision",
     "Guarded": "judging.guard",
-    "HistogramCalibrator": "histogram",
+    "HistogramCalibrator": "steps",
     "ILPSCalibrator": "ilps",
-    "IsotonicCalibrator": "isotonic",
+    "IsotonicCalibrator": "steps",
     "NeuralCalibrator": "networks.neural",
     "OffsetTable": "stored.offsets",
-    "PlattCalibrator": "platt",
-    "ShiftCalibrator": "shift",
-    "TemperatureCalibrator": "temperature",
+    "PlattCalibrator": "affine",
+    "ShiftCalibrator": "affine",
+    "TemperatureCalibrator": "affine",
     "compare_calibrators": "judging.compare",
     "load_calibrator": "stored.storage",
     "save_calibrator": "stored.storage",

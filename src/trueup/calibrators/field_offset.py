@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from trueup.calibrators.base import Calibrator, FieldArrays
 from trueup.calibrators.levels import UNSEEN, chosen_fields, fit_levels
-from trueup.calibrators.line_plot import LinePlot, fit_line_plot, hats, quantile_knots
+from trueup.calibrators.line_plot import LinePlot, fit_line_plot, quantile_knots, rows_at_knots
 from trueup.calibrators.probabilities import FloatArray, to_logit
 
 _ROUNDS = 2
@@ -152,7 +152,7 @@ def fit_in_turns(
     offsets = dict(start)
     for _ in range(_ROUNDS if codes else 1):
         shift = total_offset(codes, {name: o.values for name, o in offsets.items()}, len(y))
-        rows = hats(margin, knots, True, shift + fixed)
+        rows = rows_at_knots(margin, knots, True, shift + fixed)
         heights = fit_line_plot(rows, y, weight, knots, ridge=ridge)
         line_plot = LinePlot(knots, heights, unit_tails=True)
         offsets = fit_offsets(line_plot(margin) + fixed, y, weight, codes, offsets)

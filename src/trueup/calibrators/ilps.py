@@ -11,13 +11,15 @@ from trueup.arguments import check_one_of
 from trueup.calibrators.base import Calibrator, FieldArrays
 from trueup.calibrators.line_plot import (
     LinePlot,
+    RowsAtKnots,
     fit_line_plot,
-    hats,
     paper_knots,
     quantile_knots,
+    rows_at_knots,
 )
 from trueup.calibrators.probabilities import FloatArray, to_logit
 from trueup.errors import InvalidInputError
+from trueup.extras import needed_by
 
 _DEFAULT_KNOTS = {"quantile": 50, "paper": 100}
 
@@ -91,28 +93,46 @@ class ILPSCalibrator(Calibrator):
     def _fit(self, p: FloatArray, y: FloatArray, fields: FieldArrays, weight: FloatArray) -> None:  # noqa: ARG002
         margin = to_logit(p)
         knots = self._knots(margin, weight)
-        rows = hats(margin, knots, self._unit_tails)
+        rows = rows_at_knots(margin, knots, self._unit_tails)
         if self.solver == "convex":
             heights = fit_line_plot(rows, y, weight, knots, ridge=self.ridge)
         elif self.solver == "sgd":
-            from trueup.calibrators.networks.ilps_sgd import descend_line_plot
-
-            heights = descend_line_plot(
-                rows,
-                y,
-                weight,
-                knots,
-                penalty=self.penalty,
-                epochs=self.epochs,
-                learning_rate=self.learning_rate,
-                batch_size=self.batch_size,
-                seed=self.random_state,
-            )
+            heights = self._descend(rows, y, weight, knots)
         else:
             raise InvalidInputError(
                 'solver must be "convex" or "sgd"', repr(self.solver), "Check the spelling."
             )
         self.line_plot_ = LinePlot(knots, heights, self._unit_tails)
+
+    def _descend(
+        self, rows: RowsAtKnots, y: FloatArray, weight: FloatArray, knots: FloatArray
+    ) -> FloatArray:
+        """Minimise Eq. 11 with Adam from the identity; the heights may violate the order a little.
+
+        This is the paper's fit, with a soft penalty on violations of the order.
+        """
+        with needed_by("This calibrator"):
+            import torch
+        piece = torch.from_numpy(rows.piece)
+        parts = (rows.position, rows.fixed, y, weight / weight.mean())
+        position, fixed, label, share = (torch.from_numpy(part) for part in parts)
+        heights = torch.tensor(knots, dtype=torch.float64, requires_grad=True)
+        optimizer = torch.optim.Adam([heights], lr=self.learning_rate)
+        generator = torch.Generator().manual_seed(self.random_state)
+        for _ in range(self.epochs):
+            order = torch.randperm(len(y), generator=generator)
+            for batch in torch.split(order, self.batch_size):
+                left = piece[batch]
+                step = heights.diff()
+                eta = heights[left] + position[batch] * step[left] + fixed[batch]
+                loss = torch.nn.functional.binary_cross_entropy_with_logits(
+                    eta, label[batch], weight=share[batch]
+                )
+                loss = loss + self.penalty * torch.relu(-step).sum()
+                optimizer.zero_grad()
+                torch.autograd.backward(loss)
+                optimizer.step()
+        return np.asarray(heights.detach().numpy())
 
     def _calibrate(self, p: FloatArray, fields: FieldArrays) -> FloatArray:  # noqa: ARG002
         return np.asarray(expit(self.line_plot_(to_logit(p))))

@@ -1,4 +1,4 @@
-"""The function of Isotonic Line-Plot Scaling, and its convex fit."""
+"""The function of Isotonic Line-Plot Scaling and its convex fit, for two classes and for more."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
-from scipy.optimize import nnls
-from scipy.special import expit, logit
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.optimize import Bounds, minimize, nnls
+from scipy.special import expit, logit, logsumexp
 
 from trueup.calibrators.probabilities import FloatArray
+from trueup.errors import InvalidInputError
+from trueup.losses import solve_softmax_shift
 
 _MAX_STEPS = 50
 _TOLERANCE = 1e-12
+_MOST_EXCHANGES = 100  # of knots that lie level with the one before; fewer than one each is usual
 
 
 def quantile_knots(margin: FloatArray, weight: FloatArray, n_knots: int) -> FloatArray:
@@ -69,8 +72,8 @@ class LinePlot:
 
 
 @dataclass(frozen=True)
-class Hats:
-    """The rows seen from the knots: piece, position in it, and what the tails and offsets add."""
+class RowsAtKnots:
+    """Where each row lies between the knots, and what the tails and offsets add to its value."""
 
     piece: NDArray[np.intp]
     position: FloatArray
@@ -99,26 +102,26 @@ class Hats:
         return matrix + np.diag(beside, 1) + np.diag(beside, -1)
 
 
-def hats(
+def rows_at_knots(
     margin: FloatArray, knots: FloatArray, unit_tails: bool, offset: FloatArray | float = 0.0
-) -> Hats:
-    """Return the rows in terms of the knots."""
+) -> RowsAtKnots:
+    """Say where each row lies between the knots."""
     inside = np.clip(margin, knots[0], knots[-1])
     piece = np.searchsorted(knots[1:-1], inside, side="right")
     position = (inside - knots[piece]) / np.diff(knots)[piece]
     fixed = (margin - inside if unit_tails else np.zeros_like(margin)) + offset
-    return Hats(piece, position, fixed, len(knots))
+    return RowsAtKnots(piece, position, fixed, len(knots))
 
 
 def fit_line_plot(
-    rows: Hats, y: FloatArray, weight: FloatArray, knots: FloatArray, *, ridge: float
+    rows: RowsAtKnots, y: FloatArray, weight: FloatArray, knots: FloatArray, *, ridge: float
 ) -> FloatArray:
     """Return the non-decreasing heights that minimise the penalised log loss.
 
     Parameters
     ----------
-    rows : Hats
-        The rows in terms of the knots.
+    rows : RowsAtKnots
+        Where each row lies between the knots.
     y, weight : arrays of shape (n,)
         Labels in {0, 1} and positive weights.
     knots : array of shape (m,)
@@ -165,7 +168,7 @@ def fit_line_plot(
 
 
 def _newton_target(
-    rows: Hats,
+    rows: RowsAtKnots,
     y: FloatArray,
     weight: FloatArray,
     width: FloatArray,
@@ -182,9 +185,100 @@ def _newton_target(
     gradient[1:] += 2.0 * ridge * (free[1:] - width) / width
     hessian[np.diag_indices_from(hessian)] += np.concatenate([[0.0], 2.0 * ridge / width])
     hessian[np.diag_indices_from(hessian)] += 1e-12 * np.trace(hessian)
-    root = cholesky(hessian)
+    try:
+        root = cholesky(hessian)
+    except LinAlgError:
+        raise InvalidInputError(
+            "ridge must hold the knots that the rows leave free", f"{ridge}", "Use for example 3."
+        ) from None
     goal = root @ free - solve_triangular(root, gradient, trans="T")
     # The first height is free: whatever the increments, it brings the first residual to zero.
-    increments, _ = nnls(root[1:, 1:], goal[1:])
+    increments, _ = nnls(root[1:, 1:], goal[1:], maxiter=_MOST_EXCHANGES * len(goal))
     first = (goal[0] - root[0, 1:] @ increments) / root[0, 0]
     return np.concatenate([[first], increments])
+
+
+@dataclass(frozen=True)
+class SharedLinePlot:
+    """``eta_k = line_plot(log p_k) + bias_k``.
+
+    Attributes
+    ----------
+    line_plot : LinePlot
+        Non-decreasing map, the same for all classes, so that without the biases it keeps the order
+        of the classes in every row. A map per class would not.
+    bias : array of shape (k,)
+        One number per class, with mean 0.
+    """
+
+    line_plot: LinePlot
+    bias: FloatArray
+
+    def __call__(self, margin: FloatArray) -> FloatArray:
+        """Return eta of shape (n, k) for log-probabilities of shape (n, k)."""
+        return self.line_plot(margin) + self.bias
+
+
+def fit_shared_line_plot(
+    margin: FloatArray,
+    y: FloatArray,
+    weight: FloatArray,
+    *,
+    n_knots: int,
+    ridge: float,
+    fixed: FloatArray | float = 0.0,
+) -> SharedLinePlot:
+    """Return the shared line plot that minimises the penalised softmax log loss.
+
+    Parameters
+    ----------
+    margin : array of shape (n, k)
+        Log-probabilities.
+    y, weight : arrays of shape (n,)
+        Class indices and positive weights.
+    n_knots : int
+        Knots at quantiles of all log-probabilities.
+    ridge : float
+        See :func:`fit_line_plot`.
+    fixed : array of shape (n, k), default 0
+        What is added to eta.
+
+    Notes
+    -----
+    The problem is convex: the loss is convex in eta, and eta is linear in the increments of the
+    heights, which are bounded below by 0, and in the biases. The first height is kept, since a
+    constant added to all classes changes nothing.
+    """
+    n, k = margin.shape
+    knots = quantile_knots(margin.ravel(), np.repeat(weight, k), n_knots)
+    rows, width = rows_at_knots(margin.ravel(), knots, unit_tails=True), np.diff(knots)
+    observed, share = np.arange(n), weight / weight.sum()
+    label, pull = y.astype(np.intp), ridge / weight.sum()
+
+    def heights(steps: FloatArray) -> FloatArray:
+        return np.cumsum(np.concatenate([knots[:1], steps]))
+
+    def objective(theta: FloatArray) -> tuple[float, FloatArray]:
+        steps, bias = theta[:-k], theta[-k:]
+        eta = rows.value(heights(steps)).reshape(n, k) + bias + fixed
+        total = logsumexp(eta, axis=1)
+        residual = share[:, None] * np.exp(eta - total[:, None])
+        residual[observed, label] -= share
+        excess = (steps - width) / width
+        value = share @ (total - eta[observed, label]) + pull * (width @ excess**2)
+        by_height = rows.gradient(residual.ravel())
+        by_step = np.cumsum(by_height[::-1])[::-1][1:] + 2.0 * pull * excess
+        return float(value), np.concatenate([by_step, residual.sum(axis=0)])
+
+    start = np.concatenate([width, -solve_softmax_shift(margin + fixed, label, weight)])
+    lower = np.concatenate([np.zeros(len(width)), np.full(k, -np.inf)])
+    found = minimize(
+        objective,
+        start,
+        jac=True,
+        bounds=Bounds(lower, np.inf),
+        method="L-BFGS-B",
+        options={"maxiter": 500, "maxfun": 5000, "ftol": 1e-11, "gtol": 1e-8},
+    ).x
+    bias = found[-k:] - found[-k:].mean()
+    return SharedLinePlot(LinePlot(knots, heights(found[:-k]), unit_tails=True), bias)

@@ -11,6 +11,7 @@ from sklearn.utils import check_array
 
 from trueup.errors import InvalidInputError
 from trueup.losses import EPS
+from trueup.read.columns import read_weight
 from trueup.read.targets import ROW_SUM_TOLERANCE
 
 FloatArray = NDArray[np.float64]
@@ -115,37 +116,14 @@ def check_weight(sample_weight: Any, n: int) -> FloatArray:
     InvalidInputError
         If the weights have another shape, are negative or not finite, or are all zero.
     """
-    if sample_weight is None:
+    if np.isscalar(sample_weight):  # scikit-learn takes one for all
+        sample_weight = np.full(n, sample_weight)
+    weight = read_weight(sample_weight, n)
+    if weight is None:
         return np.ones(n)
-    try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-    except (OverflowError, TypeError, ValueError):
-        raise InvalidInputError(
-            "sample_weight must be numbers",
-            f"{type(sample_weight).__name__} of other values",
-            "Convert them to floats.",
-        ) from None
-    if weight.ndim == 0:
-        weight = np.full(n, float(weight))
-    if weight.shape != (n,):
-        raise InvalidInputError(
-            f"sample_weight must have shape ({n},)", str(weight.shape), "Give one weight per row."
-        )
-    wrong = ~np.isfinite(weight) | (weight < 0.0)
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise InvalidInputError(
-            "sample_weight must be finite and >= 0",
-            f"{weight[row]} at index {row}",
-            "Correct the weight or leave out the row.",
-        )
     with np.errstate(over="ignore"):
         if not np.isfinite(weight.sum()):
             raise InvalidInputError(
                 "sample_weight must add up to a finite number", "infinity", "Rescale the weights."
             )
-    if not weight.any():
-        raise InvalidInputError(
-            "sample_weight must hold a positive weight", "zeros only", "Leave the weights out."
-        )
     return weight

@@ -10,10 +10,11 @@ from trueup.decide.compare import compare
 from trueup.decide.pairing import Values, check_level
 from trueup.decide.verdict import Comparison
 from trueup.errors import InvalidInputError
+from trueup.presentation import Line, Presented
 
 
 @dataclass(frozen=True)
-class BestOf:
+class BestOf(Presented):
     """Each candidate against the baseline.
 
     Attributes
@@ -53,6 +54,15 @@ class BestOf:
         comparison, k = self.comparisons[self.best], len(self.comparisons)
         told = comparison.sentence(self.best, baseline)
         return f"The best of {k}, with all intervals widened for the choice: {told}"
+
+    def summary(self) -> str:
+        """Return the decision in words."""
+        return self.sentence()
+
+    def lines(self) -> tuple[Line, ...]:
+        """Return the mean difference of each candidate from the baseline, the best first."""
+        ordered = sorted(self.comparisons.items(), key=lambda item: _cost(item[1]))
+        return tuple(Line(name, c.difference, c.low, c.high) for name, c in ordered)
 
     def __str__(self) -> str:
         return self.sentence()

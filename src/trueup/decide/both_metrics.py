@@ -12,6 +12,7 @@ from trueup.decide.pairing import Values
 from trueup.decide.reduction import Reduction, variance_reduction
 from trueup.decide.verdict import Comparison
 from trueup.errors import InvalidInputError
+from trueup.presentation import Line, Presented
 
 
 def order_note(vanilla: Comparison, calibrated: Comparison) -> str:
@@ -54,7 +55,7 @@ LEAST_PAIRS = 3
 
 
 @dataclass(frozen=True)
-class BothMetrics:
+class BothMetrics(Presented):
     """One comparison on either metric; neither is chosen.
 
     Attributes
@@ -109,6 +110,17 @@ class BothMetrics:
         ]
         note = order_note(self.vanilla, self.calibrated)
         return "\n".join([*lines, f"{note}."] if note else lines)
+
+    def summary(self) -> str:
+        """Return both decisions and the noise, a line each."""
+        return self.sentence()
+
+    def lines(self) -> tuple[Line, ...]:
+        """Return the mean difference on either metric."""
+        both = {"vanilla": self.vanilla, "calibrated": self.calibrated}
+        return tuple(
+            Line(f"difference, {name}", c.difference, c.low, c.high) for name, c in both.items()
+        )
 
     def __str__(self) -> str:
         return self.sentence()

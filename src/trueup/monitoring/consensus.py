@@ -153,9 +153,10 @@ class ConsensusEstimator:
                 "Give more labelled rows.",
             )
         self._binary = is_binary(y_true)
-        self.form = SquaredForm.fitted(self.metric, y_true, y_pred)
+        self.form.metric.require(y_true, y_pred)  # before clones are fitted
         self._support = SupportCheck().fit(x, self.random_state)
         unseen = self._out_of_sample(X, y_pred, y_true)
+        self.form = SquaredForm.fitted(self.metric, y_true, y_pred if unseen is None else unseen)
         if unseen is None:
             labels = self.form.labels(y_true, y_pred)
             self._panel = fit_training_panel(x, y_pred, labels, self.random_state)

@@ -69,13 +69,13 @@ class RowMetric:
         InvalidInputError
             If the metric does not take such labels or predictions.
         """
-        self.require_labels(y_true)
-        self.require_predictions(y_pred)
+        self.require(y_true, y_pred)
         return self.of_rows(y_true, y_pred)
 
-    def require_labels(self, y_true: FloatArray) -> None:
-        """Refuse labels that the metric does not take."""
+    def require(self, y_true: FloatArray, y_pred: FloatArray) -> None:
+        """Refuse labels and predictions that the metric does not take."""
         self._require(_LABELS, "label", y_true, "Use mse or mae with such labels.")
+        self.require_predictions(y_pred)
 
     def require_predictions(self, y_pred: FloatArray) -> None:
         """Refuse predictions that the metric does not take."""
@@ -120,8 +120,7 @@ class SquaredForm:
     def fitted(cls, name: str, y_true: FloatArray, y_pred: FloatArray) -> SquaredForm:
         """Return the form of a metric for the rows of a reference."""
         metric = metric_of(name)
-        metric.require_labels(y_true)
-        metric.require_predictions(y_pred)
+        metric.require(y_true, y_pred)
         if metric.is_squared_error:
             return cls(metric)
         mean, squared = metric.of(y_true, y_pred).mean(), ((y_true - y_pred) ** 2).mean()

@@ -156,7 +156,7 @@ def _refuse_unread(
         return
     rule = _ISO if time_format is None else f"of the format {time_format!r}"
     fix = (
-        'Pass datetimes, or say the format such as "%d.%m.%Y" (time_format, --time-format).'
+        'Pass datetimes, or say the format such as "%d.%m.%Y" with time_format.'
         if time_format is None
         else "Correct the format or the row."
     )

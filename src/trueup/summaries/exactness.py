@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trueup.errors import InexactSummaryError
+from trueup.errors import InexactSummaryError, UndefinedMetricError
 from trueup.losses import FloatArray
 from trueup.losses.elementary import LARGEST, SMALLEST
 from trueup.scoring.result import Evaluation
@@ -24,7 +24,7 @@ def require_total_weight(weight: FloatArray) -> None:
 
 
 def require_magnitude(state: State, weight: FloatArray) -> None:
-    """Refuse weights and numbers whose powers have left float64."""
+    """Refuse weights and numbers whose powers have left float64, and no weight at all."""
     if not state.keeps_digits():
         raise InexactSummaryError(
             (
@@ -33,6 +33,10 @@ def require_magnitude(state: State, weight: FloatArray) -> None:
             ),
             "some too large or too small",
             "Rescale them, or pass the rows to evaluate().",
+        )
+    if not weight.any():  # only of forged bytes
+        raise UndefinedMetricError(
+            "summary must hold a positive weight", "zeros only", "Compute it again."
         )
     require_total_weight(weight)
 

@@ -9,11 +9,7 @@ import numpy as np
 
 from trueup._kernels import Engine, engine
 from trueup.arrays import Arrays
-from trueup.errors import (
-    InvalidInputError,
-    StateMismatchError,
-    UndefinedMetricError,
-)
+from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
 from trueup.fields.sums import TABLE_COLUMNS
 from trueup.losses import Loss
 from trueup.losses.elementary import expit
@@ -120,13 +116,8 @@ class LossSummary:
         StateMismatchError
             If earlier batches had other fields, or ids where this one has none.
         """
-        columns = {
-            "y_true": y_true,
-            "y_pred": y_pred,
-            "y_logit": y_logit,
-            "row_id": row_id,
-            "sample_weight": sample_weight,
-        }
+        columns = {"y_true": y_true, "y_pred": y_pred, "y_logit": y_logit}
+        columns |= {"row_id": row_id, "sample_weight": sample_weight}
         fields = columns_of(fields)
         columns = by_position(columns, labels=labels, others=fields)
         self.add(columns, labels, fields, threads).warn()
@@ -187,10 +178,6 @@ class LossSummary:
                 "summary must hold at least one row", "0", "Update it with the validation rows."
             )
         points = self._state.points()
-        if self._state.keeps_digits() and not points.weight.any():  # only of forged bytes
-            raise UndefinedMetricError(
-                "summary must hold a positive weight", "zeros only", "Compute it again."
-            )
         require_magnitude(self._state, points.weight)
         sample = Sample(
             self._state.loss_of_points or self.loss,

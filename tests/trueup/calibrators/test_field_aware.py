@@ -16,7 +16,7 @@ from trueup.calibrators import (
     TemperatureCalibrator,
 )
 from trueup.calibrators.field_offset import Offsets, fit_offsets
-from trueup.calibrators.shared_line_plot import fit_shared_line_plot
+from trueup.calibrators.line_plot import fit_shared_line_plot
 from trueup.errors import InvalidInputError
 from trueup.losses import LogLoss
 
@@ -260,3 +260,9 @@ class TestNeural:
     def test_wrong_fraction_is_named(self):
         with pytest.raises(InvalidInputError, match=r"validation_fraction must be in \[0, 1\)"):
             NeuralCalibrator(validation_fraction=1.0).fit([0.2, 0.3], [0, 1])
+
+
+def test_a_line_plot_that_the_rows_do_not_determine_asks_for_a_ridge():
+    p, weight = expit(np.array([-111.4, -5.9, -0.2])), np.array([5.6e-12, 3.6e12, 3.3e-22])
+    with pytest.raises(InvalidInputError, match=r"ridge must hold the knots .* got 0\.0"):
+        ILPSCalibrator(ridge=0.0).fit(p, [0, 1, 0], sample_weight=weight)

@@ -263,7 +263,7 @@ def test_wrong_input_is_named(X, y, message):
     ("weight", "message"),
     [
         ([1.0], r"sample_weight must have shape \(2,\); got \(1,\)"),
-        ([1.0, -1.0], "sample_weight must be finite and >= 0; got -1.0 at index 1"),
+        ([1.0, -1.0], "sample_weight must not be negative; got -1.0 at index 1"),
         ([0.0, 0.0], "sample_weight must hold a positive weight"),
     ],
 )

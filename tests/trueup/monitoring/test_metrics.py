@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss, mean_absolute_error, mean_poisson_deviance
+from sklearn.tree import DecisionTreeRegressor
 
 from trueup.errors import InvalidInputError
 from trueup.losses import LOSSES
@@ -101,3 +102,13 @@ def test_predictions_of_a_batch_must_fit_the_metric_too():
     check = ConsensusEstimator(metric="log_loss").fit(X, PROBABILITY, CLASSES)
     with pytest.raises(InvalidInputError, match=r"probabilities as predictions; got .* at index 3"):
         check.estimate(X[:9], np.r_[PROBABILITY[:3], 1.5, PROBABILITY[4:9]])
+
+
+def test_a_model_that_knows_its_rows_by_heart_is_judged_by_the_errors_of_its_clones():
+    tree = DecisionTreeRegressor(random_state=0).fit(X[:300], 1_000.0 * NUMBERS[:300])
+    check = ConsensusEstimator(tree, reference="train", metric="mae")
+    check.fit(X[:300], tree.predict(X[:300]), 1_000.0 * NUMBERS[:300])
+    estimate = check.estimate(X[300:], tree.predict(X[300:]))
+    realized = mean_absolute_error(1_000.0 * NUMBERS[300:], tree.predict(X[300:]))
+    assert estimate.value == pytest.approx(realized, rel=0.3)
+    assert check.form.unit > 100.0  # of squared units of the labels, not of an error of 0

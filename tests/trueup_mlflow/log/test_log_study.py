@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import time
+import warnings
 
 import mlflow
 import numpy as np
@@ -11,6 +13,7 @@ from tests.databases import new_database
 
 from trueup.errors import TrueupWarning
 from trueup_mlflow.log.log_study import log_study
+from trueup_mlflow.write import failures, writer
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, confirm, finals, report_study
 
 
@@ -192,3 +195,26 @@ def test_run_of_the_study_says_what_was_selected_with_a_picture(client):
     assert "trueup/seed_distributions_log_loss.png" in files
     kind = client.get_experiment(run.info.experiment_id).tags["mlflow.experimentKind"]
     assert kind == "custom_model_development"
+
+
+def test_hung_server_costs_one_timeout(server, monkeypatch):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "2")
+    monkeypatch.setattr(writer, "SILENT", failures.Breaker())
+    report = report_study(tuned())
+    hung = []
+
+    def hangs(path, body):
+        if b"_by_seed" in body or hung:  # from the first write of a metric on
+            hung.append(path)
+            time.sleep(2.5)
+            return 500
+        return None
+
+    server.fault = hangs
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", TrueupWarning)
+        assert log_study(report) is None
+    assert "the store does not answer" in str(told[-1].message)
+    assert len(hung) == 1
+    server.fault = lambda _path, _body: None

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from trueup.errors import InvalidInputError
+from trueup_mlflow.monitor.check.registered_model import resolve
 from trueup_mlflow.monitor.gates import duration, judged
 from trueup_mlflow.monitor.state import state_of, threshold_of
 from trueup_mlflow.write.monitor_items import BatchRecord
@@ -79,3 +80,28 @@ def test_a_reference_of_training_rows_is_noticed():
     memorised = [record(k, realized=0.9, mse=0.7).mark(raw={"reference": 0.1}) for k in range(3)]
     assert "were its rows training rows?" in state_of(memorised).why
     assert state_of([*memorised, record(4, realized=0.6)]).verdict == "fine"
+    assert state_of(memorised[:1]).verdict == "watch"  # nine times at once
+    assert "training rows?" not in state_of([memorised[0].mark(realized=0.4)]).why
+    beyond = [one.mark(realized=9.0) for one in memorised]
+    assert state_of(beyond).verdict == "act"
+    assert state_of(beyond).why.endswith("were its rows training rows?")
+
+
+@pytest.mark.parametrize(
+    ("uri", "way_out"),
+    [
+        ("models:/m", "Say which version: models:/m/latest is the newest."),
+        ("models:/m/", "Say which version: models:/m/latest is the newest."),
+        ("m", "Say which version: models:/m/latest is the newest."),
+        ("models:/m/3/", "Write it as models:/m/3."),
+        ("models:/m/Production", "A name of a version is an alias, models:/m@Production."),
+        (f"models:/m-{'a' * 32}", "It is a logged model: register it"),
+        ("runs:/abc/model", "Register the model first."),
+    ],
+)
+def test_other_uris_are_told_the_way_out(uri, way_out):
+    with pytest.raises(
+        InvalidInputError, match="model_uri must be models:/NAME/VERSION"
+    ) as refusal:
+        resolve(uri, None)
+    assert way_out in str(refusal.value)

@@ -237,3 +237,28 @@ def test_levels_that_get_no_estimate_are_said_and_equal_keys_refused(session):
         InvalidInputError, match=r"that differ in letters and digits; got 's\$' and"
     ):
         monitor.estimate_segments(URI, rows.assign(region=["s$", "s%"] * 50), segment="region")
+
+
+def test_text_ids_of_a_csv_file_stay_text_however_it_is_cut(store, tmp_path):
+    def written(name, n, start, **columns):
+        rows = draw(n, start=start).assign(**columns)
+        rows["id"] = [f"{one:07d}" for one in rows["id"]]
+        rows.to_csv(tmp_path / name, index=False)
+        return str(tmp_path / name)
+
+    train = draw(400, seed=1)
+    for _ in range(2):
+        register(LinearRegression().fit(train[["a", "b"]], train["y"]), "texts")
+    for version_of in (1, 2):
+        reference = written("reference.csv", 200, start=700)
+        monitor.init(f"models:/texts/{version_of}", reference, target="y", row_id="id")
+    uri = "models:/texts/1"
+    paths = [written(f"{k}.csv", 60, start=420 + 60 * k) for k in range(3)]
+    dated = written("0.csv", 60, start=420, day=["2026-01-15"] * 30 + ["2026-02-15"] * 30)
+    monitor.estimate_periods(uri, dated, time_column="day")
+    monitor.estimate_chunks(uri, paths[1], rows=30, at="2026-03-31")
+    monitor.compare(uri, "models:/texts/2", paths[2], at="2026-04-30")
+    for path in paths:
+        assert monitor.realize(uri, path).matched == 60
+    both = pd.concat([pd.read_csv(paths[0], dtype={"id": str})] * 2)  # exports overlap
+    assert monitor.realize(uri, both).matched == 60

@@ -143,3 +143,16 @@ def test_running_numbers_and_time_stamps_are_left_out_with_a_word(tmp_path):
     assert check(model, reference, features=["a", "stamp"]).schema.features == ("a", "stamp")
     with pytest.raises(InvalidInputError, match="features and ignore must be columns"):
         check(model, reference, ignore=["z"])
+
+
+def test_packages_that_differ_from_what_the_model_asks_for_are_named(tmp_path, caplog):
+    path = str(tmp_path / "model")
+    asked = ["numpy<1", "pandas>=1", "trueup-of-tomorrow", 'torch<1; python_version < "3"']
+    mlflow.pyfunc.save_model(path, python_model=Gives(two_columns), pip_requirements=asked)
+    LoadedModel.load(path)
+    said = [one.getMessage() for one in caplog.records if one.name == "trueup"]
+    assert len(said) == 1
+    assert f"numpy<1 ({np.__version__} is installed)" in said[0]
+    assert "trueup-of-tomorrow (none is installed)" in said[0]
+    assert "pandas" not in said[0]
+    assert "torch" not in said[0]

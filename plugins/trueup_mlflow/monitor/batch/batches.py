@@ -5,13 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pandas as pd
 from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup.monitoring import MSEEstimate
 from trueup_mlflow import monitor
 from trueup_mlflow.monitor.batch.periods import Period, periods_of
+from trueup_mlflow.monitor.batch.schema import Schema
 from trueup_mlflow.monitor.batch.tables import is_spark_frame, read_table
+from trueup_mlflow.monitor.check.check_registry import load_schema
+from trueup_mlflow.monitor.check.registered_model import resolve
 from trueup_mlflow.monitor.session import Session
 from trueup_mlflow.write.monitor_items import CHECK_URI_TAG, timestamp_of
 from trueup_mlflow.write.runs import store_of
@@ -48,7 +52,7 @@ def estimate_periods(
     Raises
     ------
     InvalidInputError
-        If the column is missing, or a row of it holds no date.
+        If the version has no check, the column is missing, or a row of it holds no date.
 
     Examples
     --------
@@ -61,7 +65,9 @@ def estimate_periods(
     ['2026-02']
     """
     session, found = None, []
-    for label, part in periods_of(table, time_column, period, time_format):
+    schema = load_schema(resolve(model_uri, MlflowClient()))
+    rows = table if is_spark_frame(table) else _rows(table, schema)
+    for label, part in periods_of(rows, time_column, period, time_format):
         session = session or Session.open(model_uri)  # a table without times needs none
         end = label.end_time.to_pydatetime(warn=False)
         found.append((str(label), session.estimate(part, at=end)))
@@ -109,14 +115,19 @@ def estimate_chunks(
             "a Spark data frame",
             "Cut it by time with estimate_periods, or collect its rows in an order that means one.",
         )
-    whole = read_table(table)
     session = Session.open(model_uri)
+    whole = _rows(table, session.check.schema)
     start = datetime.fromtimestamp(timestamp_of(at, "00000000") / 1000.0, UTC)
     found = []
     for number, first in enumerate(range(0, len(whole), rows)):
         part, moment = whole.iloc[first : first + rows], start + timedelta(seconds=number)
         found.append((f"{first}-{first + len(part) - 1}", session.estimate(part, at=moment)))
     return found
+
+
+def _rows(table: Any, schema: Schema) -> pd.DataFrame:
+    """Return a table with the row ids that the reference had, text as it is written."""
+    return read_table(table, row_id=schema.row_id, kind=schema.id_kind)
 
 
 def init_missing(name: str, reference: Any, **wishes: Any) -> list[str]:

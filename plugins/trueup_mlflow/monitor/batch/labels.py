@@ -27,7 +27,7 @@ class LateLabels:
     rows : data frame
         Columns ``row_id`` (text, by which tables of any origin join) and ``label``.
     missing : int
-        Rows of the file without a label, which were skipped.
+        Rows of the file without a label or an id, which were skipped.
     """
 
     rows: pd.DataFrame
@@ -56,7 +56,8 @@ def late_labels(table: pd.DataFrame, schema: Schema) -> LateLabels:
             "Add them.",
         )
     _require_kind(table[row_id], schema)
-    present = table[[row_id, target]].dropna().reset_index(drop=True)
+    labelled = table[[row_id, target]].dropna()
+    present = labelled.drop_duplicates(ignore_index=True)  # exports overlap
     repeated = present[row_id].duplicated()
     if repeated.any():
         raise InvalidInputError(
@@ -66,7 +67,7 @@ def late_labels(table: pd.DataFrame, schema: Schema) -> LateLabels:
         )
     labels = label_numbers("labelled", present[target], schema.classes)
     keys = id_texts(present[row_id].to_numpy(dtype=object)) if len(present) else np.zeros(0, object)
-    return LateLabels(pd.DataFrame({ROW_ID: keys, LABEL: labels}), len(table) - len(present))
+    return LateLabels(pd.DataFrame({ROW_ID: keys, LABEL: labels}), len(table) - len(labelled))
 
 
 def merged(kept: pd.DataFrame | None, new: pd.DataFrame) -> pd.DataFrame:

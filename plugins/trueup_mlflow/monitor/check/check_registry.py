@@ -27,6 +27,7 @@ from trueup.monitoring.trust.alarms import ReferenceProfile
 from trueup.read.times import read_times
 from trueup_mlflow.monitor.batch.row_ids import id_kind
 from trueup_mlflow.monitor.batch.schema import Schema, numeric_moments, require_columns
+from trueup_mlflow.monitor.check import check_flavor
 from trueup_mlflow.monitor.check.classes import label_numbers, target_classes
 from trueup_mlflow.monitor.check.feature_choice import chosen_features
 from trueup_mlflow.monitor.check.predictions import LoadedModel
@@ -45,7 +46,6 @@ from trueup_mlflow.write.monitor_items import (
 )
 
 ReferenceKind = Literal["held-out", "train"]
-_CODE = Path(__file__).with_name("check_model_code.py")
 
 
 @dataclass(frozen=True)
@@ -184,16 +184,13 @@ def _scale_prior(
 
 def register_check(check: Check, version: RegisteredVersion, client: MlflowClient) -> str:
     """Log the check in a run of its own, register it and link both; return its URI."""
-    with tempfile.TemporaryDirectory() as folder, _own_run(version, client) as run_id:
-        paths = {name: str(Path(folder) / f"{name}.npz") for name in ("consensus", "one_step")}
-        check.consensus.save(paths["consensus"])
-        check.one_step.save(paths["one_step"])
-        info = mlflow.pyfunc.log_model(
+    with _own_run(version, client) as run_id:
+        info = Model.log(
+            None,
             name="check",
-            python_model=str(_CODE),
-            artifacts=paths,
+            flavor=check_flavor,
             metadata={"trueup_schema": check.schema.to_json()},
-            pip_requirements=[f"trueup[torch,sklearn]=={__version__}"],
+            check=check_flavor.CheckModel(check.consensus, check.one_step),
         )
     registered = mlflow.register_model(info.model_uri, check_name(version.name))
     uri = f"models:/{registered.name}/{registered.version}"
@@ -221,10 +218,9 @@ def load_check(version: RegisteredVersion) -> Check:
     uri = check_uri(version)
     with tempfile.TemporaryDirectory() as folder:
         stored = Path(download_artifacts(artifact_uri=uri, dst_path=folder))
-        consensus = ConsensusEstimator.load(stored / "artifacts" / "consensus.npz")
-        one_step = OneStepCheckModel.load(stored / "artifacts" / "one_step.npz")
+        found = check_flavor.load_check_model(stored)
         schema = _schema_of(Model.load(stored).metadata)  # it lies there: no second request
-    return Check(consensus, one_step, schema)
+    return Check(found.consensus, found.one_step, schema)
 
 
 def load_schema(version: RegisteredVersion) -> Schema:

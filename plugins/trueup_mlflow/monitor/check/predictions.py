@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+import tempfile
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import mlflow
 import numpy as np
 import pandas as pd
+from mlflow.artifacts import download_artifacts
+from mlflow.exceptions import MlflowException
 from numpy.typing import NDArray
+from packaging.requirements import InvalidRequirement, Requirement
 
 from trueup.errors import InvalidInputError
 from trueup.monitoring.networks.out_of_fold import is_refittable
@@ -18,6 +25,8 @@ from trueup_mlflow.monitor.batch.signature import as_served, input_columns, sing
 from trueup_mlflow.write.failures import reason_of
 
 FloatArray = NDArray[np.float64]
+
+_log = logging.getLogger("trueup")
 
 _LONGEST_REASON = 160
 _HARD_ROWS = 30
@@ -39,13 +48,15 @@ class LoadedModel:
             If MLflow cannot load it; nothing has been registered by then.
         """
         try:
-            return cls(mlflow.pyfunc.load_model(uri))
+            loaded = cls(mlflow.pyfunc.load_model(uri, suppress_warnings=True))
         except Exception as failure:  # whatever a flavor raises, the answer to the user is the same
             raise InvalidInputError(
                 "model_uri must be a model that can be loaded here",
                 f"{uri!r}: {reason_of(failure)}",
                 "Install what the model needs.",
             ) from failure
+        _say_other_packages(uri)
+        return loaded
 
     @property
     def estimator(self) -> Any:
@@ -139,6 +150,43 @@ class LoadedModel:
                 "The model, not the batch, is at fault: see what it does there.",
             )
         return values
+
+
+def _say_other_packages(uri: str) -> None:
+    """Name packages whose versions are not those that the model asks for.
+
+    MLflow's warning, which is left out for this one, looks at every file of every package that is
+    installed: more than a second.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            path = download_artifacts(artifact_uri=f"{uri}/requirements.txt", dst_path=folder)
+        except (MlflowException, OSError):  # a model may be without
+            return
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    others = [other for line in lines if (other := _other_package(line))]
+    if others:
+        _log.warning(
+            "%s asks for other packages than are installed, and may predict otherwise: %s",
+            uri,
+            "; ".join(others),
+        )
+
+
+def _other_package(line: str) -> str:
+    """Return what a requirement asks for and what is installed, if that is something else."""
+    try:
+        asked = Requirement(line)
+    except InvalidRequirement:  # an option of pip, a comment or a path
+        return ""
+    if asked.marker is not None and not asked.marker.evaluate():
+        return ""
+    try:
+        installed = version(asked.name)
+    except PackageNotFoundError:
+        return f"{line} (none is installed)"
+    fits = asked.specifier.contains(installed, prereleases=True)
+    return "" if fits else f"{line} ({installed} is installed)"
 
 
 def _as_frame(output: Any, n: int) -> pd.DataFrame:

@@ -84,7 +84,14 @@ def _latest(name: str, client: MlflowClient) -> ModelVersion:
 
 
 def _way_out(model_uri: str) -> str:
-    named = re.fullmatch(r"(?:models:/)?([^/@:]+)", model_uri)
+    if re.fullmatch(r"models:/m-[0-9a-f]{32}", model_uri):  # MLflow's own ids of logged models
+        return "It is a logged model: register it, and give name and version."
+    named = re.fullmatch(r"(?:models:/)?([^/@:]+)[/@]?", model_uri)
     if named:
         return f"Say which version: models:/{named[1]}/latest is the newest."
+    other = re.fullmatch(r"models:/([^/@]+)/([^/@]+)/?", model_uri)
+    if other and other[2].isdigit():
+        return f"Write it as models:/{other[1]}/{other[2]}."
+    if other:
+        return f"A name of a version is an alias, models:/{other[1]}@{other[2]}."
     return "Register the model first."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trueup.calibrators.judging.guard_decision import GuardDecision
+from trueup.presentation import Line, Presented
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class CalibratorScore:
 
 
 @dataclass(frozen=True)
-class CalibratorTable:
+class CalibratorTable(Presented):
     """Calibrators on one data set.
 
     Attributes
@@ -97,6 +98,21 @@ class CalibratorTable:
         """Return what the guard decided, by calibrator."""
         return {score.name: score.decision for score in self.scores if score.decision is not None}
 
+    def summary(self) -> str:
+        """Return what is compared and kept."""
+        kept = [score.name for score in self.scores if score.kept]
+        guard = f"; the guard keeps {', '.join(kept)}" if kept else "; the guard keeps none"
+        judged = any(score.kept is not None for score in self.scores)
+        rows = "random" if self.by_chance else "later"
+        return (
+            f"Change of the log loss on {self.n_test:,} {rows} rows, with its 95% interval; "
+            f"below 0 is better{guard if judged else ''}."
+        )
+
+    def lines(self) -> tuple[Line, ...]:
+        """Return the change of the log loss by each calibrator, without the base."""
+        return tuple(_line(score) for score in self.scores[1:]) or (_line(self.scores[0]),)
+
     def to_markdown(self) -> str:
         """Return the table as Markdown; its last head names the rows that the guard judged."""
         dev, test = ("random", "other random") if self.by_chance else ("earlier", "later")
@@ -106,6 +122,14 @@ class CalibratorTable:
             "|---|---|---|---|---|---|---|---|\n"
         )
         return head + "".join(_markdown_row(score) for score in self.scores)
+
+
+_NORMAL_95 = 1.959964
+
+
+def _line(score: CalibratorScore) -> Line:
+    change, half = score.log_loss_change, _NORMAL_95 * score.log_loss_change_standard_error
+    return Line(score.name, change, change - half, change + half)
 
 
 _VERDICTS = {None: "", True: "kept", False: "not kept"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,19 +12,17 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from trueup.arguments import check_fraction
+from trueup.calibrators.affine import PlattCalibrator, ShiftCalibrator, TemperatureCalibrator
 from trueup.calibrators.base import Calibrator, FieldArrays
 from trueup.calibrators.field_offset import FieldOffsetCalibrator
-from trueup.calibrators.histogram import HistogramCalibrator
 from trueup.calibrators.ilps import ILPSCalibrator
-from trueup.calibrators.isotonic import IsotonicCalibrator
 from trueup.calibrators.judging.calibrator_table import CalibratorScore, CalibratorTable
+from trueup.calibrators.judging.drift import IndexArray, cut_origins, random_halves
 from trueup.calibrators.judging.guard import Guarded
 from trueup.calibrators.judging.guard_decision import GuardDecision, Priority
-from trueup.calibrators.judging.origins import IndexArray, cut_origins, random_halves
 from trueup.calibrators.judging.paired_change import log_loss_change, row_log_loss
 from trueup.calibrators.levels import chosen_fields, fit_levels
 from trueup.calibrators.networks.neural import NeuralCalibrator
-from trueup.calibrators.platt import PlattCalibrator
 from trueup.calibrators.probabilities import (
     Columns,
     FloatArray,
@@ -32,8 +30,7 @@ from trueup.calibrators.probabilities import (
     check_probabilities,
     check_weight,
 )
-from trueup.calibrators.shift import ShiftCalibrator
-from trueup.calibrators.temperature import TemperatureCalibrator
+from trueup.calibrators.steps import HistogramCalibrator, IsotonicCalibrator
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.fields.measure import field_calibration
 from trueup.read.times import read_times
@@ -71,6 +68,7 @@ def compare_calibrators(
     sample_weight: Any = None,
     epsilon: float = 0.01,
     random_state: int = 0,
+    on_score: Callable[[], object] | None = None,
 ) -> CalibratorTable:
     """Fit calibrators on earlier rows and score them on later ones.
 
@@ -106,6 +104,8 @@ def compare_calibrators(
         Of the relative error.
     random_state : int, default 0
         Seed of the default neural calibrators, and of random parts.
+    on_score : callable, optional
+        Called after each calibrator, for a progress bar.
 
     Returns
     -------
@@ -136,14 +136,14 @@ def compare_calibrators(
     order = _order(times, len(y), shuffle)
     dev, test = _split(y, weight, order, dev_fraction, random_state)
     sensitive = chosen_fields(columns, field, "compare_calibrators")[field]
-    judge = _Judge.of(y[test], p[test], sensitive[test], weight[test], epsilon)
-    scores = [judge.score("base", p[test])]
+    test_rows = _TestRows.of(y[test], p[test], sensitive[test], weight[test], epsilon)
+    scores = [test_rows.score("base", p[test])]
     if y_proba_updated is not None:
-        scores.append(judge.score("base_updated", check_probabilities(y_proba_updated)[test]))
+        scores.append(test_rows.score("base_updated", check_probabilities(y_proba_updated)[test]))
     how = (
         {"priority": priority, "windows": windows, "random_state": random_state} if guard else None
     )
-    early = _Early(
+    development = _DevelopmentRows(
         p[dev],
         y[dev],
         {name: column[dev] for name, column in columns.items()},
@@ -154,16 +154,18 @@ def compare_calibrators(
     late = {name: column[test] for name, column in columns.items()}
     predicted: dict[str, FloatArray] = {}
     for name, calibrator in (calibrators or default_calibrators(field, random_state)).items():
-        fitted, decision = early.fitted(calibrator)
+        fitted, decision = development.fitted(calibrator)
         predicted[name] = fitted.predict_proba(p[test], fields=late)[:, 1]
-        score = judge.score(name, predicted[name], decision)
+        score = test_rows.score(name, predicted[name], decision)
         scores.append(replace(score, note=_note(score, fitted, predicted)))
+        if on_score is not None:
+            on_score()
     by_chance = order is None
     return CalibratorTable(tuple(scores), field, epsilon, len(dev), len(test), by_chance)
 
 
 @dataclass(frozen=True)
-class _Judge:
+class _TestRows:
     """The test rows, against which every calibrator is scored."""
 
     y: FloatArray
@@ -180,7 +182,7 @@ class _Judge:
         column: NDArray[Any],
         weight: FloatArray,
         epsilon: float,
-    ) -> _Judge:
+    ) -> _TestRows:
         return cls(y, base, fit_levels(column).codes(column), weight, epsilon)
 
     def score(
@@ -206,7 +208,7 @@ class _Judge:
 
 
 @dataclass(frozen=True)
-class _Early:
+class _DevelopmentRows:
     """The development rows, and the options of the guard that judges on them, None for no guard."""
 
     p: FloatArray
@@ -246,7 +248,7 @@ def _check_labels(y: FloatArray, p: FloatArray) -> None:
 
 
 def _order(times: Any, n: int, shuffle: bool) -> NDArray[Any] | None:
-    """Return what orders the rows, None for chance."""
+    """Return the times that the rows are split by; None where they are split at random."""
     if times is None:
         return None if shuffle else np.arange(n)
     if shuffle:
@@ -279,7 +281,7 @@ def _split(
 
 
 def _note(score: CalibratorScore, fitted: Calibrator, predicted: Mapping[str, FloatArray]) -> str:
-    """Say what the row of the table does not: a contradiction, and equal predictions."""
+    """Note where the test rows contradict the guard, and who predicts the same."""
     notes = []
     if score.kept and score.log_loss_change > 2.0 * score.log_loss_change_standard_error:
         notes.append("worse on the rows of this table")

@@ -9,14 +9,14 @@ import numpy as np
 
 from trueup.arguments import check_one_of
 from trueup.calibrators.base import Calibrator, FieldArrays, Rows
-from trueup.calibrators.judging.drift import Backtest, choose_window
-from trueup.calibrators.judging.guard_decision import Priority, Rule, not_fitted
-from trueup.calibrators.judging.origins import (
-    LEAST_ORIGINS,
+from trueup.calibrators.judging.drift import (
+    Backtest,
     Origin,
+    choose_window,
     cut_origins,
     random_halves,
 )
+from trueup.calibrators.judging.guard_decision import LEAST_ORIGINS, Priority, Rule, not_fitted
 from trueup.calibrators.probabilities import Columns, FloatArray
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.read.times import read_times

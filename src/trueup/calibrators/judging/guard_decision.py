@@ -9,8 +9,10 @@ from typing import Literal
 import numpy as np
 from scipy.stats import norm
 
-from trueup.calibrators.judging.origins import LEAST_ORIGINS
 from trueup.calibrators.judging.paired_change import Change
+
+LEAST_ORIGINS = 4
+"""Fewer say little about how far a change differs from one stretch of time to the next."""
 
 Priority = Literal["field", "log_loss"]
 Refusal = Literal["", "not fitted", "log loss", "spread", "newest", "field error"]

@@ -9,10 +9,15 @@ from scipy.special import expit, softmax
 from trueup.calibrators.base import Calibrator, FieldArrays
 from trueup.calibrators.field_offset import Offsets, fit_in_turns, total_offset
 from trueup.calibrators.levels import UNSEEN, chosen_fields, fit_levels
-from trueup.calibrators.line_plot import LinePlot, hats, quantile_knots
+from trueup.calibrators.line_plot import (
+    LinePlot,
+    SharedLinePlot,
+    fit_shared_line_plot,
+    quantile_knots,
+    rows_at_knots,
+)
 from trueup.calibrators.networks.network import Training
 from trueup.calibrators.probabilities import FloatArray, to_logit
-from trueup.calibrators.shared_line_plot import SharedLinePlot, fit_shared_line_plot
 from trueup.errors import InvalidInputError
 
 FieldCodes = dict[str, NDArray[np.intp]]
@@ -143,11 +148,13 @@ class NeuralCalibrator(Calibrator):
         self.offsets_: dict[str, FloatArray] = {}
         if margin.ndim == 2:
             shared = self._convex_shared(margin, y, weight, ~held_out)
-            rows = hats(margin.ravel(), shared.line_plot.knots, True)
+            rows = rows_at_knots(margin.ravel(), shared.line_plot.knots, True)
             eta: LinePlotEta = SharedLinePlotEta(rows, shared)
         else:
             start = self._convex(margin, y, codes, weight, ~held_out)
-            eta = LinePlotEta(hats(margin, start.knots, True, self._offset(codes, len(y))), start)
+            eta = LinePlotEta(
+                rows_at_knots(margin, start.knots, True, self._offset(codes, len(y))), start
+            )
         stacked = _stacked(codes, len(y))
         trained = train(eta, stacked, n_codes, y, weight, held_out, self._training())
         self.network_, self.eta_, self.epoch_ = trained.network, trained.eta, trained.epoch

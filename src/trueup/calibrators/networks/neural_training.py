@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrators.line_plot import Hats, LinePlot
+from trueup.calibrators.line_plot import LinePlot, RowsAtKnots, SharedLinePlot
 from trueup.calibrators.networks.network import (
     Network,
     Training,
@@ -18,9 +18,11 @@ from trueup.calibrators.networks.network import (
     layer_sizes,
     stacked_rows,
 )
-from trueup.calibrators.networks.torch_extra import torch
 from trueup.calibrators.probabilities import FloatArray
-from trueup.calibrators.shared_line_plot import SharedLinePlot
+from trueup.extras import needed_by
+
+with needed_by("This calibrator"):
+    import torch
 
 _LEAST_STEP = 1e-6
 
@@ -37,7 +39,7 @@ class Trained:
 class LinePlotEta(torch.nn.Module):
     """The line plot with positive increments, so that it stays non-decreasing."""
 
-    def __init__(self, rows: Hats, start: LinePlot) -> None:
+    def __init__(self, rows: RowsAtKnots, start: LinePlot) -> None:
         super().__init__()
         self.start, heights = start, start.heights
         self.piece = torch.from_numpy(rows.piece)
@@ -72,7 +74,7 @@ class LinePlotEta(torch.nn.Module):
 class SharedLinePlotEta(LinePlotEta):
     """The same line plot for the log-probabilities of all classes, and a bias per class."""
 
-    def __init__(self, rows: Hats, start: SharedLinePlot) -> None:
+    def __init__(self, rows: RowsAtKnots, start: SharedLinePlot) -> None:
         super().__init__(rows, start.line_plot)
         self.bias = torch.nn.Parameter(torch.from_numpy(start.bias).float())
         shape = (-1, len(start.bias))

@@ -8,20 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from trueup.calibrators.affine import PlattCalibrator, ShiftCalibrator, TemperatureCalibrator
 from trueup.calibrators.base import Calibrator
 from trueup.calibrators.field_offset import FieldOffsetCalibrator
-from trueup.calibrators.histogram import HistogramCalibrator
 from trueup.calibrators.ilps import ILPSCalibrator
-from trueup.calibrators.isotonic import IsotonicCalibrator
 from trueup.calibrators.judging.guard import Guarded
 from trueup.calibrators.judging.guard_decision import GuardDecision, OriginChange
 from trueup.calibrators.levels import FieldLevels
-from trueup.calibrators.line_plot import LinePlot
+from trueup.calibrators.line_plot import LinePlot, SharedLinePlot
 from trueup.calibrators.networks.network import Network
 from trueup.calibrators.networks.neural import NeuralCalibrator
-from trueup.calibrators.platt import PlattCalibrator
-from trueup.calibrators.shared_line_plot import SharedLinePlot
-from trueup.calibrators.shift import ShiftCalibrator
+from trueup.calibrators.steps import HistogramCalibrator, IsotonicCalibrator
 from trueup.calibrators.stored.nodes import (
     Node,
     Reader,
@@ -38,7 +35,6 @@ from trueup.calibrators.stored.nodes import (
     sequence,
     whole,
 )
-from trueup.calibrators.temperature import TemperatureCalibrator
 
 _LABELS = "?bBhHiIlLqQefdUS"
 _INTEGERS = "ilq"

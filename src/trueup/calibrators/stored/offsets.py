@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trueup.calibrators.affine import PlattCalibrator, ShiftCalibrator, TemperatureCalibrator
 from trueup.calibrators.base import Calibrator
 from trueup.calibrators.field_offset import FieldOffsetCalibrator
 from trueup.calibrators.ilps import ILPSCalibrator
 from trueup.calibrators.judging.guard import Guarded
 from trueup.calibrators.levels import MISSING, FieldLevels
 from trueup.calibrators.line_plot import LinePlot
-from trueup.calibrators.platt import PlattCalibrator
 from trueup.calibrators.probabilities import FloatArray
-from trueup.calibrators.shift import ShiftCalibrator
-from trueup.calibrators.temperature import TemperatureCalibrator
 from trueup.errors import InvalidInputError
 from trueup.losses import EPS
 from trueup.replace_file import replace_file

@@ -14,14 +14,27 @@ import pytest
 
 import trueup
 
-pytest.importorskip("lightning")
-SCRIPT = Path(__file__).with_name("ddp_lightning.py")
+FOLDER = Path(__file__).parent
 
 
 def train(how):
-    """Return what the script shows and the only run of the store."""
+    """Train with Lightning, which starts the second process itself."""
+    pytest.importorskip("lightning")
+    return shown_by(str(FOLDER / "ddp_lightning.py"), how)
+
+
+def evaluate(how, folder):
+    """Evaluate with the Trainer of Hugging Face, in processes that torch starts."""
+    pytest.importorskip("transformers")
+    pytest.importorskip("accelerate")
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    return shown_by(*launcher, str(FOLDER / "ddp_huggingface.py"), how, str(folder))
+
+
+def shown_by(*words):
+    """Return what a script shows and the only run of the store."""
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), how],
+        [sys.executable, *words],
         capture_output=True,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -55,3 +68,22 @@ def test_reason_is_a_tag_and_both_processes_go_on(client, how, reason):
     _, run = train(how)
     assert reason in run.data.tags["trueup.skipped.val_log_loss"]
     assert "val_log_loss" not in run.data.metrics
+
+
+def test_batches_of_both_processes_of_a_trainer_are_evaluated_once_each(client, tmp_path):
+    shown, run = evaluate("dealt", tmp_path)
+    expected = trueup.evaluate(np.array(shown["y"], int), y_logit=np.array(shown["logit"]))
+    metrics = run.data.metrics
+    assert metrics["eval_log_loss"] == pytest.approx(expected.vanilla, rel=1e-6)
+    assert metrics["calibrated_eval_log_loss"] == pytest.approx(expected.calibrated, rel=1e-6)
+    assert run.data.tags["trueup.fingerprint.eval_log_loss"] == expected.fingerprint
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("how", "reason"), [("fails", "KeyError: 'logits'"), ("stream", "a data set of known length")]
+)
+def test_reason_of_a_trainer_is_a_tag_and_both_processes_go_on(client, tmp_path, how, reason):
+    _, run = evaluate(how, tmp_path)
+    assert reason in run.data.tags["trueup.skipped.eval_log_loss"]
+    assert "eval_log_loss" not in run.data.metrics
