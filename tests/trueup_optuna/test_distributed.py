@@ -122,11 +122,17 @@ def train_there(trial, seed):
 
 def test_failures_elsewhere_are_those_of_here():
     study = run_study(optuna.storages.InMemoryStorage(), "failures elsewhere")
+    both = threading.Barrier(2, timeout=1)  # else the last one may find nobody left to race
+
+    def break_together(trial, seed):
+        both.wait()
+        raise RuntimeError("no memory")
+
     with ThreadPoolExecutor(2) as pool:
         with pytest.raises(RuntimeError, match="no memory"):
             finals(study, break_there, budget=4, executor=pool)
         with pytest.raises(UndefinedMetricError, match="that the finals dropped"):
-            finals(study, break_there, budget=40, executor=pool, catch=RuntimeError, workers=2)
+            finals(study, break_together, budget=40, executor=pool, catch=RuntimeError, workers=2)
         study = run_study(optuna.storages.InMemoryStorage(), "failures elsewhere")
         with pytest.raises(UndefinedMetricError, match="at least two of the seeds"):
             confirm(study, break_there, n_seeds=3, executor=pool, catch=RuntimeError)

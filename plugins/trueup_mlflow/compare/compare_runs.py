@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from mlflow import MlflowClient
 from trueup.comparison import Comparison, compare, order_note
 from trueup.decide.pairing import Paired
 from trueup.errors import StateMismatchError, TrueupWarning
-from trueup_mlflow.compare.names import DEFAULT, names_of
 from trueup_mlflow.compare.pipelines import Arms
 from trueup_mlflow.compare.seed_runs import RunReader, experiment_ids
 from trueup_mlflow.write.decision_figures import comparison_figure
@@ -26,6 +26,9 @@ from trueup_mlflow.write.decision_items import (
 from trueup_mlflow.write.items import LogItems
 from trueup_mlflow.write.runs import log_params, mark_as_model_training, new_run
 from trueup_mlflow.write.writer import RunWriter
+
+_ROLES = ("candidate", "baseline")
+_QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ def compare_and_log(
     metric: str,
     reader: RunReader,
     options: ComparisonOptions,
-    names: tuple[str, str] = DEFAULT,
+    names: tuple[str, str] = _ROLES,
 ) -> LoggedComparison:
     """Read both arms, decide, and log the decision; see :func:`compare_runs`.
 
@@ -170,7 +173,7 @@ def compare_and_log(
     own_rows = arms.seeds_with_own_rows(metric)
     notes = [_order_note(comparison, arms, metric, options), own_rows]
     note = " ".join(filter(None, notes))
-    if names == DEFAULT:
+    if names == _ROLES:
         names = names_of(candidate, baseline)
     tags = comparison_tags(comparison, note, checked, names)
     asked = {"candidate": candidate, "baseline": baseline, "metric": metric}
@@ -246,3 +249,24 @@ def _log(
     )
     client.set_terminated(run_id)
     return run_id
+
+
+def names_of(candidate: str, baseline: str) -> tuple[str, str]:
+    """Return the last quoted texts of two filters; the roles where these do not tell them apart.
+
+    Examples
+    --------
+    >>> names_of("params.model = 'DeepFM'", "params.model = 'MLP'")
+    ('DeepFM', 'MLP')
+    >>> names_of("params.depth > '3'", "params.depth <= '3'")
+    ('candidate', 'baseline')
+    """
+    found = [_last_quoted(text) for text in (candidate, baseline)]
+    if not all(found) or found[0] == found[1]:
+        return _ROLES
+    return found[0], found[1]
+
+
+def _last_quoted(text: str) -> str:
+    quoted = [single or double for single, double in _QUOTED.findall(text)]
+    return quoted[-1] if quoted else ""

@@ -1,7 +1,11 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
 
+from trueup.monitoring import ConsensusEstimator
 from trueup.monitoring.baselines.two_step import fit_mean
 from trueup.monitoring.networks.fitted import FittedMLP
 from trueup.monitoring.networks.objectives import squared_error
@@ -93,3 +97,23 @@ def test_same_rows_for_all_models_or_rows_for_each(data):
     shared = network.predict(x)
     assert shared.shape == (3, 10_000)
     np.testing.assert_allclose(shared, network.predict(np.stack([x, x, x])), atol=1e-6)
+
+
+def test_a_fitted_estimator_needs_no_torch(tmp_path):
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    fitted = ConsensusEstimator().fit(x, x[:, 0], x[:, 0] + x[:, 1])
+    fitted.save(tmp_path / "check.npz")
+    np.save(tmp_path / "x.npy", x)
+    program = """
+import sys
+import numpy as np
+from trueup.monitoring import ConsensusEstimator
+x = np.load("x.npy")
+print(repr(ConsensusEstimator.load("check.npz").estimate(x, x[:, 0]).members["disagreement"]))
+assert "torch" not in sys.modules
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    here = fitted.estimate(x, x[:, 0]).members["disagreement"]
+    assert ran.stdout.strip() == repr(here)
