@@ -28,11 +28,15 @@ FIT = (
     "import trueup.monitoring as face; import numpy; r = numpy.random.rand(90, 2);"
     "face.ConsensusEstimator(len).fit(r, r[:, 0], r[:, 1])"
 )
+CHECK = (
+    "import trueup.monitoring as face; import numpy; r = numpy.random.rand(90, 2);"
+    "face.OneStepCheckModel().fit(r, r[:, 0], r[:, 1])"
+)
 MISSING = [
     ("from trueup.calibrators import PlattCalibrator", "PlattCalibrator", "sklearn", None),
     ("from trueup.resampling import nested_resampling", "nested_resampling", "joblib", None),
     (FIT, "ConsensusEstimator", "sklearn", None),
-    ("from trueup.monitoring import OneStepCheckModel", "OneStepCheckModel", "torch", None),
+    (CHECK, "OneStepCheckModel.fit", "torch", None),
     ("from trueup_mlflow import autolog; autolog()", "autolog", "mlflow", None),
     ("from trueup_mlflow import backfill", "backfill", "mlflow", None),
     ("from trueup_mlflow import LightGBMCallback", "LightGBMCallback", "lightgbm", "monitor"),

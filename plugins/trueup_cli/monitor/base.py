@@ -26,8 +26,10 @@ def monitored(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(tracking_uri: str | None, **options: Any) -> None:
         import mlflow
 
-        if not any(options.get(name) for name in ("time", "time_column", "name_pattern")):
-            refuse_format_alone(options.get("time_format"))
+        sources = [name for name in ("time", "time_column", "name_pattern") if name in options]
+        if not any(options[name] for name in sources):
+            others = " or --name-pattern" if "name_pattern" in sources else ""
+            refuse_format_alone(options.get("time_format"), others)
         store = existing_store(tracking_uri)
         if tracking_uri is not None:
             mlflow.set_tracking_uri(store)

@@ -104,10 +104,10 @@ def refuse_one_column(target: str, predictions: Sequence[str], option: str) -> N
         )
 
 
-def refuse_format_alone(time_format: str | None) -> None:
-    """Refuse a format of times where no column of times is named."""
+def refuse_format_alone(time_format: str | None, or_another: str = "") -> None:
+    """Refuse a format of times where nothing is named that holds times."""
     if time_format is not None:
-        raise BadInput("--time-format must come with --time; got none. Give both.")
+        raise BadInput(f"--time-format must come with --time{or_another}; got none. Give both.")
 
 
 def names_between(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import trueup
 from trueup import Evaluation, Split
 from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup.read.targets import columns_are_known
 
 _AGREEMENT = 1e-4  # float32 means over many rows are off by a few 1e-6
 
@@ -66,15 +67,16 @@ class Scored:
             If the mean loss is not the number that the metric function returned.
         """
         prediction = self.y_pred if self.are_logits else _clipped(self.y_pred, self.loss)
-        evaluation = trueup.evaluate(
-            self.y_true,
-            None if self.are_logits else prediction,
-            y_logit=prediction if self.are_logits else None,
-            loss=self.loss,
-            labels=self._resolved_labels(),
-            sample_weight=self.sample_weight,
-            split=split,
-        )
+        with columns_are_known():
+            evaluation = trueup.evaluate(
+                self.y_true,
+                None if self.are_logits else prediction,
+                y_logit=prediction if self.are_logits else None,
+                loss=self.loss,
+                labels=self._resolved_labels(),
+                sample_weight=self.sample_weight,
+                split=split,
+            )
         if not math.isclose(evaluation.vanilla, self.value, rel_tol=_AGREEMENT, abs_tol=1e-9):
             raise UndefinedMetricError(
                 f"the logged number must be the mean {self.loss} of its rows",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueup import Evaluation
+from trueup.read.targets import columns_are_known
 from trueup_mlflow.log.log_evaluation import log_evaluation
 from trueup_mlflow.write.failures import describe, told, warn
 from trueup_mlflow.write.items import metric_key
@@ -56,15 +57,16 @@ class Reporter:
         name = "loss"
         try:
             name = loss()
-            return log_evaluation(
-                **predict(name),
-                loss=name,
-                prefix=self.prefix,
-                step=step,
-                run_id=self.run_id,
-                client=self.client,
-                **self.options,
-            )
+            with columns_are_known():
+                return log_evaluation(
+                    **predict(name),
+                    loss=name,
+                    prefix=self.prefix,
+                    step=step,
+                    run_id=self.run_id,
+                    client=self.client,
+                    **self.options,
+                )
         except Exception as failure:  # it would end the training of the user
             self.fail(name, failure)
             return None

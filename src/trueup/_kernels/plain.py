@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,13 @@ class PlainRows:
     row_id: UInt64Array | None
     first_row: int
     rule: HashRule
+
+    def leading(self, n: int) -> PlainRows:
+        """Return the first n rows."""
+        weight = None if self.weight is None else self.weight[:n]
+        row_id = None if self.row_id is None else self.row_id[:n]
+        label, prediction = self.label[:n], self.prediction[:n]
+        return replace(self, label=label, prediction=prediction, weight=weight, row_id=row_id)
 
 
 @dataclass(frozen=True)

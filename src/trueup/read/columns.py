@@ -90,7 +90,10 @@ def is_missing(value: object) -> bool:
         return False
     if type(value).__name__ == "NAType":
         return True
-    unequal = value != value
+    try:
+        unequal = value != value
+    except ArithmeticError:  # a signalling NaN of decimal
+        return True
     return isinstance(unequal, bool | np.bool_) and bool(unequal)  # a cell may hold an array
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import EPS, FloatArray, Loss
+from trueup.losses.elementary import expit
 from trueup.read.columns import (
     as_array,
     column,
@@ -29,8 +32,19 @@ ROW_SUM_TOLERANCE = 1e-5  # float32 softmax outputs are off by about 1e-7 for ea
 SATURATING_LOGIT = {np.dtype(np.float32): 16.6, np.dtype(np.float16): 7.6}
 """Logit from which a probability of that type is exactly 1."""
 _HEAD = 16
-_TELLING_ROWS = 10
+_TELLING_ROWS = 50
 """With fewer rows, equal columns and logits in [0, 1] may be chance."""
+_known: ContextVar[bool] = ContextVar("columns_are_known", default=False)
+
+
+@contextmanager
+def columns_are_known() -> Iterator[None]:
+    """Doubt no column that a framework has named: the logits of a first epoch may be in [0, 1]."""
+    before = _known.set(True)
+    try:
+        yield
+    finally:
+        _known.reset(before)
 
 
 @dataclass
@@ -42,23 +56,31 @@ class Notices:
     n_clipped: int = 0
     n_seen: int = 0
     n_equal: int = 0
-    logit_range: tuple[float, float] = (np.inf, -np.inf)
+    equal_range: tuple[float, float] = (np.inf, -np.inf)
+    n_unit: int = 0
+    gain: float = 0.0
+    gain_squared: float = 0.0
 
     def look(
         self, y_true: FloatArray, given: FloatArray, weight: FloatArray | None, *, is_logit: bool
     ) -> None:
         """Keep what tells that a column is not what it is said to be; a few rows tell mostly."""
+        if len(given) == 0:
+            return
         head = given[:_HEAD]
         n = len(given) if weight is None else int(np.count_nonzero(weight))
         self.n_seen += n
         if np.array_equal(head, y_true[:_HEAD]) and np.array_equal(given, y_true):
             self.n_equal += n
-        if is_logit:
-            values = given if head.min() >= 0.0 and head.max() <= 1.0 else head
-            self._widen(float(values.min()), float(values.max()))
+            self._widen(float(given.min()), float(given.max()))
+        if is_logit and _in_unit(head) and _in_unit(given):
+            gains = _gains_as_probabilities(y_true, given)
+            self.n_unit += n
+            self.gain += float(gains.mean()) * n
+            self.gain_squared += float((gains**2).mean()) * n
 
     def _widen(self, low: float, high: float) -> None:
-        self.logit_range = min(self.logit_range[0], low), max(self.logit_range[1], high)
+        self.equal_range = min(self.equal_range[0], low), max(self.equal_range[1], high)
 
     def add(self, other: Notices) -> None:
         """Count the rows of another part of the call."""
@@ -67,7 +89,10 @@ class Notices:
         self.n_clipped += other.n_clipped
         self.n_seen += other.n_seen
         self.n_equal += other.n_equal
-        self._widen(*other.logit_range)
+        self._widen(*other.equal_range)
+        self.n_unit += other.n_unit
+        self.gain += other.gain
+        self.gain_squared += other.gain_squared
 
     def warn(self) -> None:
         """Warn the caller of trueup."""
@@ -83,21 +108,41 @@ class Notices:
                 f"{self.n_clipped} predictions are 0 or 1, or closer to it than float64's eps; "
                 "the logarithm is clipped at eps.",
             )
-        if self.n_seen >= _TELLING_ROWS:
+        if self.n_seen >= _TELLING_ROWS and not _known.get():
             self._warn_of_mistaken_columns()
 
     def _warn_of_mistaken_columns(self) -> None:
-        low, high = self.logit_range
-        if self.n_equal == self.n_seen:
+        low, high = self.equal_range
+        if self.n_equal == self.n_seen and low < high:
             warn_user(
                 f"The predictions equal y_true in all {self.n_seen:,} rows: a column of labels may "
                 "have been taken for them. Pass what the model predicted."
             )
-        elif 0.0 <= low < high <= 1.0:
+        elif self.n_unit == self.n_seen and self._are_better_as_probabilities():
             warn_user(
-                f"All {self.n_seen:,} values of y_logit are in [0, 1]: they look like "
+                f"All {self.n_seen:,} values of y_logit are in [0, 1], and fit better as "
                 "probabilities. If they are, pass them as y_pred."
             )
+
+    def _are_better_as_probabilities(self) -> bool:
+        """Tell by more than two standard errors: small logits of an early epoch do not fit so."""
+        mean = self.gain / self.n_unit
+        variance = max(self.gain_squared / self.n_unit - mean**2, 0.0)
+        return mean > 2.0 * float(np.sqrt(variance / self.n_unit))
+
+
+def _in_unit(values: FloatArray) -> bool:
+    return float(values.min()) >= 0.0 and float(values.max()) <= 1.0
+
+
+def _gains_as_probabilities(y_true: FloatArray, logit: FloatArray) -> FloatArray:
+    """Return by how much the squared error of each row falls where its logit is a probability.
+
+    Of several classes the sum of the row tells: 1 where it sums to 1, else -1.
+    """
+    if logit.ndim == 2:
+        return np.where(np.abs(logit.sum(axis=1) - 1.0) <= ROW_SUM_TOLERANCE, 1.0, -1.0)
+    return np.asarray((y_true - expit(logit)) ** 2 - (y_true - logit) ** 2)
 
 
 @dataclass(frozen=True)

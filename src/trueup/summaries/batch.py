@@ -130,10 +130,9 @@ def make_batch(
     return batch
 
 
-def leading_columns(rows: PlainRows, n: int) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-    """Return labels, probabilities and weights of the first n rows."""
-    proba = expit(rows.prediction[:n]) if rows.is_logit else rows.prediction[:n]
-    return rows.label[:n], proba, None if rows.weight is None else rows.weight[:n]
+def probability_columns(rows: PlainRows) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """Return labels, probabilities and weights."""
+    return rows.label, expit(rows.prediction) if rows.is_logit else rows.prediction, rows.weight
 
 
 def _is_plain(values: NDArray[Any], kinds: str = "fiub") -> bool:

@@ -19,7 +19,7 @@ from trueup.read.targets import Notices
 from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Split, kernel_rule
-from trueup.summaries.batch import Batch, leading_columns, make_batch
+from trueup.summaries.batch import Batch, make_batch, probability_columns
 from trueup.summaries.exactness import require_exact_biases, require_magnitude
 from trueup.summaries.field import FieldSummary
 from trueup.summaries.logit_grid import LogitGrid
@@ -282,9 +282,10 @@ class LossSummary:
                     break
                 start += absorbed.n
                 self._totals.absorb(absorbed)
-                notices.look(plain.label, plain.prediction, plain.weight, is_logit=plain.is_logit)
+                seen = plain.leading(absorbed.n)
+                notices.look(seen.label, seen.prediction, seen.weight, is_logit=seen.is_logit)
                 if batch.levels:
-                    columns = leading_columns(plain, absorbed.n)
+                    columns = probability_columns(seen)
                     batch.add_cells(slice(rest.start, start), columns, self._fields, kernels)
                 if start < block.stop:
                     yield slice(start, start := min(start + _CAREFUL_ROWS, block.stop))

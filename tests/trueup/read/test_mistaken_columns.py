@@ -14,6 +14,9 @@ from trueup.errors import InvalidInputError, TrueupWarning
 N = 60
 Y = np.arange(N) % 2
 P = np.linspace(0.01, 0.99, N)
+CHOSEN = (np.random.default_rng(4).random(N) < P).astype(int)
+SMALL = 0.3 + 0.3 * P
+OF_SMALL = (np.random.default_rng(4).random(N) < 1.0 / (1.0 + np.exp(-SMALL))).astype(int)
 LOGIT = np.log(P / (1.0 - P))
 THREE = np.column_stack([P / 2, P / 2, 1.0 - P])
 
@@ -28,33 +31,42 @@ def message(*arguments, **named):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"y_logit": P}, "All 60 values of y_logit are in [0, 1]: they look like probabilities"),
+        ({"y_logit": P, "y_true": CHOSEN}, "All 60 values of y_logit are in [0, 1], and fit bet"),
+        ({"y_logit": P}, ""),  # it says as little one way as the other
+        ({"y_logit": SMALL, "y_true": OF_SMALL}, ""),  # small logits of an early epoch
+        ({"y_logit": np.zeros(N)}, ""),
         ({"y_logit": np.column_stack([1 - P, P]) * 0.5}, ""),  # their difference has both signs
-        ({"y_logit": THREE, "y_true": np.arange(N) % 3}, "look like probabilities"),
+        ({"y_logit": THREE, "y_true": np.arange(N) % 3}, "fit better as probabilities"),
+        ({"y_logit": THREE * 0.9, "y_true": np.arange(N) % 3}, ""),
         ({"y_pred": Y.astype(float)}, "The predictions equal y_true in all 60 rows"),
         ({"y_pred": Y, "loss": "mean_squared_error"}, "equal y_true"),
+        ({"y_pred": np.zeros(N), "y_true": np.zeros(N), "loss": "mean_squared_error"}, ""),
         ({"y_logit": LOGIT}, ""),
         ({"y_logit": np.full(N, 0.5)}, ""),  # a model that predicts one value
         ({"y_logit": np.where(np.arange(N) == N - 1, -0.1, P)}, ""),
-        ({"y_logit": P[:6], "y_true": Y[:6]}, ""),
+        ({"y_logit": P[:40], "y_true": CHOSEN[:40]}, ""),
         ({"y_pred": P}, ""),
     ],
 )
 def test_suspicious_predictions_are_said_once_and_scored(given, said):
     told = message(**{"y_true": Y, **given})
     assert said in told
-    assert bool(said) == ("look like" in told or "equal" in told)
+    assert bool(said) == ("fit better" in told or "equal" in told)
     assert told.count("All 60") <= 1
 
 
 @pytest.mark.parametrize(
-    ("column", "said"),
-    [(P, "look like probabilities"), (Y.astype(float), "equal y_true"), (LOGIT, "")],
+    ("label", "column", "said"),
+    [
+        (CHOSEN, P, "fit better as probabilities"),
+        (Y, Y.astype(float), "equal y_true"),
+        (Y, LOGIT, ""),
+    ],
 )
-def test_files_are_judged_over_all_of_their_batches(column, said, tmp_path):
+def test_files_are_judged_over_all_of_their_batches(label, column, said, tmp_path):
     for part in range(2):
         rows = range(part * 30, part * 30 + 30)
-        text = "".join(f"{Y[i]},{column[i]}\n" for i in rows)
+        text = "".join(f"{label[i]},{column[i]}\n" for i in rows)
         (tmp_path / f"{part}.csv").write_text("y,p\n" + text)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", TrueupWarning)

@@ -103,7 +103,7 @@ def test_bad_batches_and_labels_are_errors(store):
         (lambda: monitor.estimate(URI, "batch.txt"), "file must end in .parquet"),
         (lambda: monitor.realize(URI, batch[["y"]]), "labelled must have the columns 'id'"),
         (
-            lambda: monitor.realize(URI, pd.concat([batch, batch])),
+            lambda: monitor.realize(URI, pd.concat([batch, batch.assign(y=batch["y"] + 1.0)])),
             "labelled must have one label for each row id; got two for 8000",
         ),
         (lambda: monitor.realize(URI, batch.assign(y="high")), "labelled must be numbers"),

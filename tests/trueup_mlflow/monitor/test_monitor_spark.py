@@ -101,6 +101,7 @@ def test_periods_of_a_spark_frame_are_those_of_its_rows(in_spark, registered, pe
 
 
 def test_times_of_a_spark_frame_that_are_none_are_refused(in_spark, registered):
+    monitor.init(URI, rows(60, 2), target="y", row_id="id")
     batch = rows(60, 3)
     some = in_spark(batch.assign(when=batch["when"].where(batch["id"] > 9)))
     for column, message in (
