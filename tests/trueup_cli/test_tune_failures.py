@@ -133,3 +133,11 @@ def test_other_errors_of_a_train_function_keep_their_traceback(folder):
     (folder / "my_script.py").write_text("def train(trial, seed):\n    return trial.sugest('x')\n")
     with pytest.raises(AttributeError, match="sugest"):
         invoke("my_script.py:train", "--trials", "3")
+
+
+def test_a_search_that_failed_as_a_whole_says_by_what(folder):
+    (folder / "my_script.py").write_text("def train(x, seed):\n    raise KeyError('nope')\n")
+    result = invoke(*arguments()[:1], "--catch", "KeyError", *arguments()[1:])
+    assert result.exit_code == 2
+    assert "that failed, the last by" in result.output
+    assert "nope" in result.output

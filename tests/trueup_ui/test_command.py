@@ -10,9 +10,12 @@ import time
 import urllib.request
 
 import pytest
+from click.testing import CliRunner
+from tests.trueup_ui.conftest import HOSTILE
 from tests.trueup_ui.test_server import ask
 
 from trueup.errors import InvalidInputError
+from trueup_cli.app import app
 from trueup_ui.read.studies import open_study_storage
 
 
@@ -56,3 +59,36 @@ def test_a_storage_that_is_not_there_is_refused_and_not_created(tmp_path):
         with pytest.raises(InvalidInputError, match="study_storage must hold studies"):
             open_study_storage(where)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("subject", "options", "said"),
+    [
+        (
+            HOSTILE[4],
+            ("--metric", "nope"),
+            "--metric must be a vanilla key of the runs; got 'nope'",
+        ),
+        (HOSTILE[4], ("--by", "rate"), "Pass param:rate to group by that parameter"),
+        (HOSTILE[4], ("--by", "param:nope"), "--by must name what the runs have"),
+        (HOSTILE[4], ("--output", "nowhere/a.html"), "--output must be in a folder that exists"),
+        ("models:/demand/1", ("--metric", "log_loss"), "must be an experiment where metric"),
+    ],
+)
+def test_a_file_is_not_written_by_another_choice_than_was_asked(
+    filled, tmp_path, monkeypatch, subject, options, said
+):
+    monkeypatch.chdir(tmp_path)
+    where = ("--output", "a.html", "--tracking-uri", filled.uri)
+    ran = CliRunner().invoke(app, ["report", subject, *where, *options])
+    assert ran.exit_code == 2, ran.output
+    assert said in " ".join(ran.output.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_compares_by_the_metric_that_was_asked(filled, tmp_path):
+    file = tmp_path / "a.html"
+    asked = ("--metric", "log_loss", "--tracking-uri", filled.uri)
+    ran = CliRunner().invoke(app, ["report", HOSTILE[4], "--output", str(file), *asked])
+    assert ran.exit_code == 0, ran.output
+    assert "calibrated_log_loss" in file.read_text()

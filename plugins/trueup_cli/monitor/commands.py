@@ -204,9 +204,10 @@ def realize(model_uri: str, labels: str, min_labelled: float, as_json: bool) -> 
     if as_json:
         echo(json_text(asdict(found)))
         return
+    waiting = "1 batch waits" if found.waiting == 1 else f"{found.waiting} batches wait"
     echo(
         f"{found.matched} ids matched, {found.unknown} are of no batch, {found.missing} rows have "
-        f"no label or id; {found.waiting} batches wait for more labels"
+        f"no label or id; {waiting} for more labels"
     )
     if found.n:
         echo(

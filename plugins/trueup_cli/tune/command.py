@@ -147,7 +147,8 @@ def run(context: click.Context, /, **options: Any) -> None:
     With --space, TRAIN is train(params, seed), params a dict; without, it is train(trial, seed) and
     calls the suggest methods of the trial. It returns (y_true, y_pred), an Evaluation or a number.
 
-    Exit code: 0 fine, 2 bad input, 130 interrupted.
+    Exit code: 0 fine, 1 a training raised what --catch does not name, 2 bad input, 130
+    interrupted.
 
     Example: trueup tune run train.py:train --space space.yaml --budget 120 --study-name clicks
     """

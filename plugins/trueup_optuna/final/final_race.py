@@ -163,11 +163,7 @@ class _FinalRace:
         finished = (TrialState.COMPLETE, TrialState.PRUNED)
         self.n_finished = len(study.get_trials(deepcopy=False, states=finished))
         if self.n_finished == 0:
-            raise InvalidInputError(
-                "study must hold a finished trial",
-                f"none in {study.study_name!r}",
-                "Run study.optimize(objective, n_trials=...) first.",
-            )
+            raise _nothing_finished(study)
         pin_identity(study)
         self.companion = open_companion(study, "finals")
         choose_metric(study)
@@ -292,3 +288,16 @@ class _FinalRace:
         self.companion.set_user_attr(f"{OUT}{number}", {"by": by, "log_e": log_e})
         if not standings(self.study).contenders.any():
             self.companion.set_user_attr(f"{OUT}{number}", None)
+
+
+def _nothing_finished(study: optuna.Study) -> InvalidInputError:
+    got, mend = (
+        f"none in {study.study_name!r}",
+        "Run study.optimize(objective, n_trials=...) first.",
+    )
+    attributes = [trial.user_attrs for trial in study.get_trials(deepcopy=False)]
+    failures = [one[FAILED] for one in attributes if FAILED in one]
+    if failures:
+        got = f"{len(failures)} that failed, the last by {failures[-1]}"
+        mend = "Mend the training, and begin a study of another name."
+    return InvalidInputError("study must hold a finished trial", got, mend)

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,13 +16,17 @@ from mlflow import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup.replace_file import replace_file
+from trueup_mlflow.write.items import calibrated_key
 from trueup_mlflow.write.runs import store_of
 from trueup_ui.read.monitors import monitored_versions
 from trueup_ui.read.store import Store
+from trueup_ui.read.stored_run import StoredRun
 from trueup_ui.read.studies import logged_studies, logged_study
 from trueup_ui.view.compare import Asked, compare_page
 from trueup_ui.view.experiment import Choice, experiment_page
 from trueup_ui.view.models import version_row
+from trueup_ui.view.pipelines import PARAMETERS, group
+from trueup_ui.view.seeds import metric_keys
 from trueup_ui.view.study import study_page
 from trueup_ui.web.rendering import STATIC, Links, Templates
 
@@ -64,6 +69,7 @@ def render_report(client: MlflowClient, experiment_name: str, choice: Choice) ->
     store = Store(client)
     experiment = store.experiment(str(found.experiment_id))
     runs = store.runs(experiment.experiment_id).runs
+    _require_choice(runs, choice)
     parents = logged_studies(runs)
     studies = [logged_study(run, runs) for run in parents[:MOST_STUDIES]]
     content = {
@@ -71,11 +77,39 @@ def render_report(client: MlflowClient, experiment_name: str, choice: Choice) ->
         "experiment": experiment,
         "now": int(time.time() * 1000),
         "pipelines": experiment_page(runs, choice),
-        "comparison": compare_page(runs, Asked(by=choice.by, higher=choice.higher)),
+        "comparison": compare_page(runs, _asked(runs, choice)),
         "studies": [study_page(study) for study in studies],
         "n_studies_hidden": len(parents) - len(studies),
     }
     return Templates().render("report.html", Links("", client.tracking_uri), content)
+
+
+def _require_choice(runs: Sequence[StoredRun], choice: Choice) -> None:
+    """Refuse what a page in the browser leaves out: a file is not asked again."""
+    if choice.by and ":" not in choice.by and choice.by not in (PARAMETERS, "parents"):
+        raise InvalidInputError(
+            "by must be params, parents, param:NAME or tag:NAME",
+            repr(choice.by),
+            f"Pass param:{choice.by} to group by that parameter.",
+        )
+    trained = [run for pipeline in group(runs, choice.by).pipelines for run in pipeline.runs]
+    if choice.by and not trained:
+        raise InvalidInputError(
+            "by must name what the runs have", repr(choice.by), "Check the spelling."
+        )
+    known = metric_keys(trained)
+    if choice.metric and choice.metric not in known:
+        raise InvalidInputError(
+            "metric must be a vanilla key of the runs", repr(choice.metric), f"They have {known}."
+        )
+
+
+def _asked(runs: Sequence[StoredRun], choice: Choice) -> Asked:
+    """Compare by the calibrated values of the metric where there are any."""
+    twin = calibrated_key(choice.metric)
+    has_twin = any(twin in run.metrics for run in runs)
+    metric = twin if choice.metric and has_twin else choice.metric
+    return Asked(metric=metric, by=choice.by, higher=choice.higher)
 
 
 def render_model_report(client: MlflowClient, model_uri: str) -> str:
@@ -119,9 +153,24 @@ def write_report(
     """Write the page of an experiment, or of a model ``models:/...``, to a file; return the file.
 
     See :func:`render_report` and :func:`render_model_report`.
+
+    Raises
+    ------
+    InvalidInputError
+        If the folder of the file does not exist, or a choice is given that the page has no use for.
     """
+    if not Path(path).parent.is_dir():
+        raise InvalidInputError(
+            "output must be in a folder that exists", repr(str(path)), "Make the folder first."
+        )
     client = MlflowClient(tracking_uri)
     if subject.startswith("models:/"):
+        if choice != Choice():
+            raise InvalidInputError(
+                "subject must be an experiment where metric, by or greater-is-better is given",
+                repr(subject),
+                "Leave them out: a monitored version has one metric.",
+            )
         text = render_model_report(client, subject)
     else:
         text = render_report(client, subject, choice)
