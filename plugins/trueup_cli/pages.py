@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from trueup_cli.shell.failures import in_options
 from trueup_cli.shell.options import TRACKING_URI, existing_store
 from trueup_cli.shell.output import echo, progress
 
@@ -78,6 +77,6 @@ def report(
     from trueup_ui.web.report import write_report
 
     choice = Choice(metric=metric, by=by, higher=greater_is_better)
-    with in_options(), progress("report"):
+    with progress("report"):
         written = write_report(output, subject, choice, existing_store(tracking_uri))
     echo(str(written))
