@@ -10,7 +10,6 @@ from contextlib import contextmanager
 
 import pytest
 
-# A laptop without Java runs the other tests; where services are required, these have to fail.
 WITHOUT_JAVA = (
     not (shutil.which("java") or os.environ.get("JAVA_HOME"))
     and os.environ.get("TRUEUP_REQUIRE_SERVICES") != "1"
@@ -18,6 +17,7 @@ WITHOUT_JAVA = (
 
 NEEDS_SPARK = [
     pytest.mark.services,
+    # Spark runs in Java's machine; where services are required the tests run, and fail without it.
     pytest.mark.skipif(WITHOUT_JAVA, reason="Spark needs Java, which is missing"),
     # Spark's own Python code warns about itself: sockets closed by the collector, pandas options.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

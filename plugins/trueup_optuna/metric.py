@@ -103,7 +103,7 @@ def better_metric(table: Standings) -> Choice:
     spreads = [_spread(values, table.n_seeds) for values in (table.calibrated, table.vanilla)]
     if min(*map(max, noises), *spreads) <= 0.0:
         return Choice("vanilla", "seeds or configurations change nothing in one of the metrics")
-    log_ratio, bound = _log_ratio_and_bound(*noises)
+    log_ratio, bound = log_ratio_and_bound(*noises)
     log_relative = float(np.log(spreads[1] / spreads[0]))
     reason = (
         f"the variance over seeds in {len(rows)} repeated configurations, relative to that between "
@@ -118,7 +118,7 @@ def _spread(values: FloatArray, n_seeds: NDArray[np.intp]) -> float:
     return float(prefix_means(values, n_seeds)[n_seeds > 0].var())
 
 
-def _log_ratio_and_bound(first: FloatArray, second: FloatArray) -> tuple[float, float]:
+def log_ratio_and_bound(first: FloatArray, second: FloatArray) -> tuple[float, float]:
     """Return the logarithm of the ratio of two means of the same cases, and its upper bound."""
     n = len(first)
     with np.errstate(divide="ignore", invalid="ignore"):

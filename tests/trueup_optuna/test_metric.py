@@ -20,7 +20,7 @@ from trueup_optuna import (
     report_study,
     select_best,
 )
-from trueup_optuna.metric import _log_ratio_and_bound
+from trueup_optuna.metric import log_ratio_and_bound
 
 SIGNAL = np.random.default_rng(0).normal(size=400)
 LABELS = np.random.default_rng(1).random(400) < 1.0 / (1.0 + np.exp(-SIGNAL))
@@ -115,8 +115,8 @@ def test_a_race_compares_calibrated_reports_and_numbers_have_one_metric():
 
 def test_the_bound_is_the_ratio_where_all_agree_and_open_where_one_decides():
     first = np.array([1.0, 4.0, 2.0])
-    assert _log_ratio_and_bound(first, 10.0 * first) == pytest.approx((-math.log(10.0),) * 2)
-    assert _log_ratio_and_bound(first, np.array([1.0, 0.0, 0.0])) == (math.log(7.0), math.inf)
-    low, high = _log_ratio_and_bound(first, np.array([2.0, 4.0, 9.0]))
+    assert log_ratio_and_bound(first, 10.0 * first) == pytest.approx((-math.log(10.0),) * 2)
+    assert log_ratio_and_bound(first, np.array([1.0, 0.0, 0.0])) == (math.log(7.0), math.inf)
+    low, high = log_ratio_and_bound(first, np.array([2.0, 4.0, 9.0]))
     assert low == pytest.approx(math.log(7.0 / 15.0))
     assert high > low

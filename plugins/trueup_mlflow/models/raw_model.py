@@ -14,6 +14,6 @@ def raw_model(model: Any) -> Any:
         return None
     try:
         return get_raw_model()
+    # MLflow has no other question: in each of these ways a flavour says that it has none.
     except (NotImplementedError, MlflowException, AttributeError):
-        # MLflow has no other question: in each of these ways a flavour says that it has none.
         return None
