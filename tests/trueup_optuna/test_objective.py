@@ -25,7 +25,7 @@ def test_a_trial_keeps_running_means_and_the_result_of_each_seed(storage, study_
         assert [record.value for record in records] == values
         assert [record.seed for record in records] == [0, 1, 2]
         means = [float(np.mean(values[: i + 1])) for i in range(3)]
-        assert list(trial.intermediate_values.values()) == pytest.approx(means, abs=1e-15)
+        assert trial.intermediate_values == pytest.approx(dict(enumerate(means)), abs=1e-15)
         assert trial.value == pytest.approx(means[-1], abs=1e-15)
 
 
