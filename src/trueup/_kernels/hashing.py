@@ -98,7 +98,10 @@ class HashRule:
         if self.folds == 0:
             return (hashed >= np.uint64(self.limit)).astype(np.intp)
         folds = np.uint64(self.folds)
-        return (hashed - hashed // folds * folds).astype(np.intp)  # numpy's % is far slower
+        whole = hashed // folds
+        whole *= folds
+        hashed -= whole  # numpy's % is far slower
+        return hashed.view(np.int64)
 
 
 def timed_ids(row_id: UInt64Array, times: NDArray[Any]) -> UInt64Array:
