@@ -41,7 +41,7 @@ def _are_plain(rows: PlainRows) -> bool:
 
 def _rows_of_cells(moments: FloatArray) -> NDArray[np.int64]:
     """Return the rows of each group and label, which the bins count where there are no weights."""
-    return moments[:, 0].reshape(-1, N_BINS).sum(axis=1).astype(np.int64)
+    return np.asarray(moments[:, 0].reshape(-1, N_BINS).sum(axis=1), dtype=np.int64)
 
 
 def deposit(
