@@ -20,7 +20,7 @@ from trueup_optuna.study.companions import companion
 from trueup_optuna.study.trial_state import seed_records
 
 
-def run_study(storage, name):
+def run_study(storage, name, n_trials=8):
     study = optuna.create_study(
         storage=storage,
         study_name=name,
@@ -28,7 +28,7 @@ def run_study(storage, name):
         pruner=SeedRacePruner(8),
         load_if_exists=True,
     )
-    study.optimize(SeedObjective(train, seeds=SeedList(6)), n_trials=8)
+    study.optimize(SeedObjective(train, seeds=SeedList(6)), n_trials=n_trials)
     return study
 
 
@@ -122,7 +122,8 @@ def train_there(trial, seed):
 
 def test_failures_elsewhere_are_those_of_here():
     study = run_study(optuna.storages.InMemoryStorage(), "failures elsewhere")
-    both = threading.Barrier(2, timeout=1)  # else the last one may find nobody left to race
+    pair = run_study(optuna.storages.InMemoryStorage(), "two failures elsewhere", n_trials=2)
+    both = threading.Barrier(2, timeout=300)  # neither fails while the other has yet to begin
 
     def break_together(trial, seed):
         both.wait()
@@ -132,8 +133,7 @@ def test_failures_elsewhere_are_those_of_here():
         with pytest.raises(RuntimeError, match="no memory"):
             finals(study, break_there, budget=4, executor=pool)
         with pytest.raises(UndefinedMetricError, match="that the finals dropped"):
-            finals(study, break_together, budget=40, executor=pool, catch=RuntimeError, workers=2)
-        study = run_study(optuna.storages.InMemoryStorage(), "failures elsewhere")
+            finals(pair, break_together, budget=40, executor=pool, catch=RuntimeError, workers=2)
         with pytest.raises(UndefinedMetricError, match="at least two of the seeds"):
             confirm(study, break_there, n_seeds=3, executor=pool, catch=RuntimeError)
     with pytest.raises(InvalidInputError, match="executor must have a method submit; got 4"):
