@@ -105,7 +105,7 @@ def confirmation_text(confirmed: Confirmation) -> str:
     if confirmed.difference is None or confirmed.p_better is None:
         return text
     return (
-        f"{text}\nagainst the rival: difference {confirmed.difference:.3g} "
+        f"{text}\nagainst {confirmed.rival_name}: difference {confirmed.difference:.3g} "
         f"[{confirmed.difference_low:.3g}, {confirmed.difference_high:.3g}], better under "
         f"{confirmed.p_better:.0%} of the seeds"
     )
