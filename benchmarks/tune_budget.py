@@ -24,7 +24,7 @@ import optuna
 import pandas as pd
 from numpy.typing import NDArray
 from tqdm import tqdm
-from tune_tables import COLUMNS, TABLES, TASKS
+from tune_tables import COLUMNS, DRAWS, TABLES, TASKS
 
 from trueup import Evaluation, evaluate
 from trueup.errors import TrueupWarning
@@ -82,7 +82,7 @@ class Repeat:
 
 def read_repeat(task: str, number: int) -> Repeat:
     """Return a replay of a table."""
-    table = np.load(TABLES / f"{task}.npz")["values"]
+    table = np.load(TABLES / f"{task}.npz")["values"][:, :, number % DRAWS]
     order = np.random.default_rng(number).permutation(len(table))
     seen, fresh = table[order[:SEARCH_SEEDS]], table[order[SEARCH_SEEDS:]]
     regret = {}
