@@ -3,8 +3,9 @@
 ``python benchmarks/tune_tables.py TASK --data FOLDER`` trains the grid of a task once per seed and
 keeps, per training, the vanilla and the calibrated loss on validation and on test rows, for two
 draws of the validation rows, in ``build/tune_tables/TASK.npz`` (it resumes after the last whole
-seed). FOLDER holds the public data sets named in ``TASKS``. A rule for tuning can then be replayed hundreds of times on trainings that
-really took place, with fresh seeds and large test rows for the truth.
+seed). FOLDER holds the public data sets named in ``TASKS``. A rule for tuning can then be replayed
+hundreds of times on trainings that really took place, with fresh seeds and large test rows for the
+truth.
 """
 
 from __future__ import annotations
