@@ -216,6 +216,27 @@ def _no_numbers(array: NDArray[Any], name: str) -> InvalidInputError:
     return InvalidInputError(f"{name} must be numbers", got, fix)
 
 
+LOST_LABEL = "It looks like a missing label: drop its row, or fill it."
+_ZERO_OR_ONE = frozenset({"0", "1", "0.0", "1.0", "true", "false"})
+
+
+def no_labels(raw: NDArray[Any]) -> InvalidInputError:
+    """Return the refusal of labels that are no numbers: missing ones, a stray one, or names."""
+    rule = "y_true must be 0 and 1, or labels must name the classes"
+    values = [str(value).strip() for value in raw.tolist()]
+    lost = next((i for i, value in enumerate(values) if reads_as_missing(value)), None)
+    stray = next((i for i, value in enumerate(values) if value.lower() not in _ZERO_OR_ONE), None)
+    if lost is not None:
+        fix = f"{LOST_LABEL} If it is a class, pass labels=[negative, positive]."
+        return InvalidInputError(rule, f"{shown(raw[lost])} at index {lost}", fix)
+    if stray is not None and not _ZERO_OR_ONE.isdisjoint(value.lower() for value in values):
+        fix = "Correct the label or drop its row. Pass labels=[negative, positive] for other names."
+        return InvalidInputError(rule, f"{shown(raw[stray])} at index {stray}", fix)
+    names = ", ".join(map(shown, dict.fromkeys(values[:1_000])))
+    got = f"dtype {raw.dtype}, which holds {names[:_LONGEST]}"
+    return InvalidInputError(rule, got, "Pass labels=[negative, positive].")
+
+
 def plain_numbers(array: NDArray[Any]) -> NDArray[Any]:
     """Turn a column of objects into floats if all are Decimal, Fraction, Python numbers, bools."""
     plain = array.dtype.kind == "O" and all(isinstance(v, Number | np.bool_) for v in array.flat)
@@ -268,13 +289,3 @@ def read_weight(sample_weight: Any, n: int, *, may_be_zero: bool = False) -> Flo
             "sample_weight must hold a positive weight", "zeros only", "Drop the argument."
         )
     return weight
-
-
-def check_threads(threads: Any) -> None:
-    """Refuse what is no number of threads."""
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
-        raise InvalidInputError(
-            "threads must be an integer of at least 1",
-            repr(threads),
-            "Pass the number of free cores.",
-        )

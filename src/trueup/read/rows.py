@@ -14,13 +14,7 @@ from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import FloatArray, Loss, for_columns, get_loss
 from trueup.read.columns import as_array, column, read_weight
 from trueup.read.ids import read_ids
-from trueup.read.targets import (
-    Notices,
-    Place,
-    check_logit,
-    check_prediction,
-    read_labels,
-)
+from trueup.read.targets import Notices, check_logit, check_prediction, read_labels
 from trueup.read.times import read_times
 from trueup.splits import GroupArray
 
@@ -79,6 +73,14 @@ class Rows:
         if self.weight is not None:
             cell = cell[self.weight > 0.0]
         return np.bincount(cell, minlength=n_groups * n_classes).reshape(n_groups, n_classes)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a block of rows lies among the rows of one call, and the notices of that call."""
+
+    first_row: int
+    notices: Notices
 
 
 def read_rows(

@@ -18,8 +18,8 @@ from trueup.losses import FloatArray, Loss
 from trueup.losses.elementary import expit
 from trueup.read.columns import as_array, column, read_weight
 from trueup.read.ids import read_ids
-from trueup.read.rows import Rows, read_rows, require_fields
-from trueup.read.targets import Notices, Place
+from trueup.read.rows import Place, Rows, read_rows, require_fields
+from trueup.read.targets import Notices
 from trueup.summaries.field import FieldSummary, read_whole_levels
 
 Result = TypeVar("Result")

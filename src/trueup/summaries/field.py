@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -140,6 +140,20 @@ class FieldSummary:
         floor = float((row_weight * deviation).sum() / sums.total.sum())
         noise = measure_noise(sums, _EPSILON, _SEED, floor=floor)
         return calibration_of(sums, _EPSILON, noise, binomial_p_values(sums))
+
+
+def require_same_fields(
+    own: Mapping[str, FieldSummary], others: Mapping[str, FieldSummary]
+) -> None:
+    """Refuse summaries of other fields than these, or whose levels are too many in all."""
+    if own.keys() != others.keys():
+        raise StateMismatchError(
+            "fields must be the same in every batch and summary",
+            f"{list(own)} and {list(others)}",
+            "Pass the same fields everywhere.",
+        )
+    for name, field in own.items():
+        field.require_room(others[name])
 
 
 def read_whole_levels(field: Any, name: str, n: int) -> Levels:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from trueup._kernels import Engine, engine
+from trueup.arguments import whole_number
 from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
-from trueup.fields.sums import TABLE_COLUMNS
 from trueup.losses import Loss
 from trueup.losses.elementary import expit
-from trueup.read.columns import check_threads
 from trueup.read.frames import by_position, columns_of
 from trueup.read.targets import Notices
 from trueup.scoring.algorithm import Sample, score
@@ -21,7 +18,7 @@ from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Split, kernel_rule
 from trueup.summaries.batch import Batch, make_batch, probability_columns
 from trueup.summaries.exactness import require_exact_biases, require_magnitude
-from trueup.summaries.field import FieldSummary
+from trueup.summaries.field import FieldSummary, require_same_fields
 from trueup.summaries.logit_grid import LogitGrid
 from trueup.summaries.points import State
 from trueup.summaries.poisson import PoissonMoments
@@ -130,7 +127,7 @@ class LossSummary:
         threads: int,
     ) -> Notices:
         """Do what ``update`` does, and return what is to be said instead of warning of it."""
-        check_threads(threads)
+        whole_number("threads", threads, 1, "Pass the number of free cores.")
         batch = make_batch(self.loss, labels, fields, columns)
         if batch.n == 0:
             return Notices()
@@ -211,10 +208,7 @@ class LossSummary:
             If an array is missing, unknown, or of another type or shape than this summary's.
         """
         fields = fields_from_json(header.get("fields"))
-        sums = {
-            f"field_{i}": np.zeros((len(levels), TABLE_COLUMNS))
-            for i, levels in enumerate(fields.values())
-        }
+        sums = {f"field_{i}": FieldSummary("", one).sums for i, one in enumerate(fields.values())}
         state = self._state.pattern(arrays)
         require_like(arrays, self._totals.to_arrays() | state | sums)
         self._totals = RowTotals.restored(header.get("totals"), arrays)
@@ -248,9 +242,7 @@ class LossSummary:
     ) -> tuple[Self, Notices]:
         part, notices = type(self)(self.split), Notices()
         part._totals.positional = not batch.has_ids
-        part._fields = {
-            name: FieldSummary(name, levels.names) for name, levels in batch.levels.items()
-        }
+        part._fields = {name: FieldSummary(name, one.names) for name, one in batch.levels.items()}
         for block in part._absorb_plain(batch, share, self.n, kernels, notices):
             rows = batch.read(self.loss, block, self.n, notices)
             groups = self.split.groups(rows.row_id, None)
@@ -296,14 +288,7 @@ class LossSummary:
             return
         if self.n == 0:
             self._fields = {name: FieldSummary(name) for name in other._fields}
-        if self._fields.keys() != other._fields.keys():
-            raise StateMismatchError(
-                "fields must be the same in every batch and summary",
-                f"{list(self._fields)} and {list(other._fields)}",
-                "Pass the same fields everywhere.",
-            )
-        for name, field in self._fields.items():
-            field.require_room(other._fields[name])
+        require_same_fields(self._fields, other._fields)
         self._totals.merge(other._totals)
         self._state.merge(other._state)
         for name, field in self._fields.items():
