@@ -256,7 +256,7 @@ def scorer_of(
     """Return a scorer with the metric and the split that the study was begun with."""
     kept = study.user_attrs
     loss = kept.get(METRIC, "log_loss") if loss is None else loss
-    split = _split_from_fact(kept.get(SPLIT)) if split is None else split
+    split = _kept_split(kept.get(SPLIT)) if split is None else split
     scorer = SeedScorer(train, loss, split, catch, on_error)
     scorer.pin(study)
     return scorer
@@ -266,9 +266,9 @@ def _split_fact(split: Split) -> dict[str, Any]:
     return {"type": type(split).__name__, **asdict(split)}  # type: ignore[call-overload]
 
 
-def _split_from_fact(fact: dict[str, Any] | None) -> Split:
-    if fact is None:
+def _kept_split(kept: dict[str, Any] | None) -> Split:
+    if kept is None:
         return CrossFit()
-    arguments = {key: value for key, value in fact.items() if key != "type"}
-    split: Split = getattr(splits, fact["type"])(**arguments)
+    arguments = {key: value for key, value in kept.items() if key != "type"}
+    split: Split = getattr(splits, kept["type"])(**arguments)
     return split

@@ -73,11 +73,11 @@ def check_begun(study: optuna.Study, plan: TunePlan) -> None:
 
 def _begun(study: optuna.Study) -> dict[str, Any]:
     """Return the options that are known; a study made in Python may lack some of them."""
-    facts = study.user_attrs
-    rule, seeds = facts.get(RULE, {}), facts.get(SEEDS)
+    kept = study.user_attrs
+    rule, seeds = kept.get(RULE, {}), kept.get(SEEDS)
     return {
         "--direction": study.direction.name.lower(),
-        "--loss": facts.get(METRIC),
+        "--loss": kept.get(METRIC),
         "--trials": rule.get("n_configs"),
         "--seeds": None if seeds is None else len(seeds["search"]),
         "--confirm": None if seeds is None else len(seeds["confirm"]),

@@ -30,8 +30,8 @@ SEED_ORDER = "trueup:seed_order"
 """Whether each configuration begins at another seed, "turned", or all at the first, "same"."""
 
 
-def pin(study: optuna.Study, facts: Mapping[str, Any]) -> None:
-    """Write the facts that the study doesn't hold yet, and refuse those that differ.
+def pin(study: optuna.Study, attributes: Mapping[str, Any]) -> None:
+    """Write the attributes that the study doesn't hold yet, and refuse those that differ.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def pin(study: optuna.Study, facts: Mapping[str, Any]) -> None:
         If the study was begun with another value, naming both.
     """
     known = study.user_attrs
-    for key, value in facts.items():
+    for key, value in attributes.items():
         if key not in known:
             study.set_user_attr(key, value)
         elif known[key] != value:
@@ -60,7 +60,7 @@ def _difference(key: str, begun: Any, given: Any) -> tuple[str, Any, Any]:
 
 
 class PinnedStudies:
-    """The studies whose facts were pinned in this process; a pickled copy begins empty."""
+    """The studies whose attributes were pinned in this process; a pickled copy begins empty."""
 
     def __init__(self) -> None:
         self._ids: WeakKeyDictionary[BaseStorage, set[int]] = WeakKeyDictionary()
