@@ -210,13 +210,7 @@ def _plan(options: dict[str, Any]) -> TunePlan:
 
 
 def _check_together(context: click.Context, options: dict[str, Any]) -> None:
-    """Refuse options that exclude each other.
-
-    Raises
-    ------
-    BadInput
-        Naming both.
-    """
+    """Refuse options that exclude each other, naming both."""
     given = [name for name in _SPLIT if context.get_parameter_source(name) == COMMANDLINE]
     if options["budget"] is not None and given:
         raise BadInput(

@@ -31,13 +31,7 @@ from trueup_optuna.study.trial_state import FAILED, STATUS, root_number, seed_re
 
 
 def prepare_study(plan: TunePlan, *, resume: bool) -> optuna.Study:
-    """Create the study, or find the one to resume.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is nothing to resume, or something that would be resumed without being asked to.
-    """
+    """Create the study, or find the one to resume; refuse what was not asked for."""
     if resume:
         load_study(plan.storage, plan.study_name)
     try:
@@ -54,13 +48,7 @@ def prepare_study(plan: TunePlan, *, resume: bool) -> optuna.Study:
 
 
 def check_begun(study: optuna.Study, plan: TunePlan) -> None:
-    """Refuse a plan that goes on with other options than the study was begun with.
-
-    Raises
-    ------
-    StateMismatchError
-        Naming the first option that differs, and both values.
-    """
+    """Refuse a plan whose options differ from those that the study was begun with."""
     asked = _asked(plan)
     for option, begun in _begun(study).items():
         if begun is not None and begun != asked[option]:

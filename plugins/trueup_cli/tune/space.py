@@ -29,13 +29,7 @@ _OPTIONAL = {"float": {"log", "step"}, "int": {"log", "step"}, "categorical": se
 
 
 def load_train(target: str) -> Callable[..., Any]:
-    """Return the function that ``script.py:name`` names.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is no such file or function.
-    """
+    """Return the function that ``script.py:name`` names."""
     file = target.rpartition(":")[0]
     path = Path(file)
     _check_script(target, file, path)
@@ -64,13 +58,7 @@ def _check_script(target: str, file: str, path: Path) -> None:
 
 
 def load_space(path: str | Path) -> dict[str, dict[str, Any]]:
-    """Return the parameters of a space file, checked.
-
-    Raises
-    ------
-    InvalidInputError
-        If the file isn't a mapping of names to parameters, or a parameter lacks or has a wrong key.
-    """
+    """Return the parameters of a space file, each with the keys that it needs and no others."""
     space = read_yaml(path)
     if not isinstance(space, dict) or not space:
         raise InvalidInputError(
@@ -159,13 +147,7 @@ def distributions_of(space: dict[str, dict[str, Any]]) -> dict[str, BaseDistribu
 
 
 def load_exceptions(names: Iterable[str]) -> tuple[type[Exception], ...]:
-    """Return the exceptions of these names: built in, or with their module.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is no such exception.
-    """
+    """Return the exceptions of these names: built in, or with their module."""
     return tuple(_exception(name) for name in names)
 
 

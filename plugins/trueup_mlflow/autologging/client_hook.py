@@ -25,18 +25,7 @@ Read = Callable[[tuple[Any, ...], Mapping[str, Any]], TwinRequest | None]
 
 
 def hook_client(maker: TwinMaker) -> Callable[[], None]:
-    """Make ``MlflowClient`` add the twins of each recognised metric.
-
-    Parameters
-    ----------
-    maker : TwinMaker
-        Finds the twins.
-
-    Returns
-    -------
-    callable
-        Takes the hooks off again, where nobody has put others on top of them.
-    """
+    """Make ``MlflowClient`` add the twins of each recognised metric; return what takes it back."""
     from mlflow.tracking.client import MlflowClient
 
     log_metric, log_batch = MlflowClient.log_metric, MlflowClient.log_batch

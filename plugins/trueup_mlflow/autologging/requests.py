@@ -27,18 +27,8 @@ _MAX_KEPT = 200  # requests of one run that wait for its end
 class TwinRequest:
     """A ``log_batch`` call that carries twins in place of what the user called.
 
-    Attributes
-    ----------
-    run_id : str
-        The run.
-    call : mapping
-        Arguments of ``log_batch``.
-    own : mapping
-        Arguments of the ``log_batch`` that holds what is trueup's alone.
-    again : mapping
-        Keywords that make the user's own call, if it has to be repeated, name the same point.
-    is_asynchronous : bool
-        Whether the user does not wait for the call.
+    ``own`` is the call with what is trueup's alone. The keywords ``again`` make the user's own
+    call, if it has to be repeated, name the same point.
     """
 
     run_id: str
@@ -51,12 +41,7 @@ class TwinRequest:
 class TwinRequests:
     """Makes the requests that carry twins, and keeps what becomes of them.
 
-    Parameters
-    ----------
-    maker : TwinMaker
-        Finds the twins.
-    log_batch : callable
-        ``MlflowClient.log_batch`` as it is without the hook.
+    ``log_batch`` is that of ``MlflowClient`` as it is without the hook.
     """
 
     def __init__(self, maker: TwinMaker, log_batch: Callable[..., Any]) -> None:

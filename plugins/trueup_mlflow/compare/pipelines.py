@@ -13,13 +13,7 @@ from trueup_mlflow.compare.seed_runs import SeedRun
 
 @dataclass(frozen=True)
 class TwoPipelines:
-    """The runs of a candidate and of a baseline.
-
-    Attributes
-    ----------
-    candidate, baseline : tuple of SeedRun
-        One run per seed, in order of their start.
-    """
+    """The runs of a candidate and of a baseline, one per seed, in order of their start."""
 
     candidate: tuple[SeedRun, ...]
     baseline: tuple[SeedRun, ...]
@@ -53,12 +47,7 @@ class TwoPipelines:
     ) -> str | None:
         """Say where fingerprints differ: the empty text for nowhere, None where no run has one.
 
-        Parameters
-        ----------
-        metric : str
-            Key of the compared metric.
-        pairs : sequence of (candidate seed, baseline seed) or None
-            The runs that meet; None if each meets each.
+        Without pairs of (candidate seed, baseline seed) each run meets each.
         """
         first, second = (self._fingerprints(runs, metric) for runs in self.named().values())
         if not any(first.values()) and not any(second.values()):

@@ -67,16 +67,9 @@ class SeedRun:
 
 @dataclass(frozen=True)
 class RunReader:
-    """Where runs are looked up and how their seed is called.
+    """Where runs are looked up, and the parameter or tag that holds their seed.
 
-    Attributes
-    ----------
-    client : MlflowClient
-        Client of the tracking store.
-    experiment_ids : sequence of str
-        Experiments that are searched.
-    seed_key : str or None
-        Parameter or tag that holds the seed; None numbers the runs by their start.
+    Without one the runs are numbered by their start.
     """
 
     client: MlflowClient
@@ -180,13 +173,7 @@ class RunReader:
 
 
 def experiment_ids(client: MlflowClient, names: Sequence[str] | None) -> list[str]:
-    """Return the ids of the named experiments, or of all active ones.
-
-    Raises
-    ------
-    InvalidInputError
-        If an experiment does not exist.
-    """
+    """Return the ids of the named experiments, which must exist, or of all active ones."""
     if names is None:
         return [experiment.experiment_id for experiment in _all_experiments(client)]
     ids = []

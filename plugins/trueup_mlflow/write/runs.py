@@ -22,12 +22,7 @@ _PARAMS_AT_ONCE = 100  # MLflow takes no more in a request
 def mark_as_model_training(client: Any, experiment_id: str) -> None:
     """Let the page of an experiment open with metrics, unless somebody has chosen its kind.
 
-    Parameters
-    ----------
-    client : MlflowClient
-        Client of the store; a failure is of no consequence.
-    experiment_id : str
-        The experiment.
+    A failure is of no consequence.
     """
     with suppress(Exception):
         if KIND_TAG not in client.get_experiment(experiment_id).tags:
@@ -43,13 +38,7 @@ def store_of(client: Any) -> str:
 
 
 def find_run(client: Any, run_id: str, *, argument: str = "run_id") -> Run:
-    """Return a run.
-
-    Raises
-    ------
-    InvalidInputError
-        If the store has none of this id.
-    """
+    """Return a run; refuse an id that the store does not have."""
     try:
         return client.get_run(run_id)
     except MlflowException as refusal:

@@ -22,13 +22,7 @@ class StoredExperiment:
 
 @dataclass(frozen=True)
 class Store:
-    """A client of MLflow and the runs that were read through it.
-
-    Attributes
-    ----------
-    client : MlflowClient
-        Reads with the credentials of one user.
-    """
+    """A client of MLflow for one user, and the runs that were read through it."""
 
     client: MlflowClient
     _caches: dict[str, RunCache] = field(default_factory=dict, repr=False)

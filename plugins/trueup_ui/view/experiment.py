@@ -42,13 +42,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Row:
-    """One pipeline as it is shown.
-
-    Attributes
-    ----------
-    moved : int
-        Ranks that it gains (positive) or loses on the calibrated metric.
-    """
+    """One pipeline as it is shown, and the ranks that it gains on the calibrated metric."""
 
     seeds: PipelineSeeds
     vanilla: str
@@ -72,15 +66,7 @@ class Row:
 
 @dataclass(frozen=True)
 class ExperimentPage:
-    """Everything that the page shows.
-
-    Attributes
-    ----------
-    n_runs, n_stored : int
-        Runs that train, and all runs.
-    n_ranked : int
-        Pipelines that have a rank on both metrics.
-    """
+    """Everything that the page shows; ``n_ranked`` pipelines have a rank on both metrics."""
 
     choice: Choice
     metrics: tuple[str, ...]

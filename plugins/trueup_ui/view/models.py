@@ -41,13 +41,7 @@ class TimeTick:
 
 @dataclass(frozen=True)
 class TimeLine:
-    """Estimates with their intervals, and realized errors, over time.
-
-    Attributes
-    ----------
-    band, line : str
-        Points of a polygon and of a line in a square of 100.
-    """
+    """Estimates with their intervals, and realized errors, over time, in a square of 100."""
 
     points: tuple[Point, ...]
     band: str

@@ -26,20 +26,9 @@ NO_ROWS = (
 
 @dataclass(frozen=True)
 class Pair:
-    """A pipeline against another one.
+    """A pipeline, as candidate, against another one, with their runs, one of each seed.
 
-    Attributes
-    ----------
-    first, second : Pipeline
-        As candidate and as baseline.
-    both : TwoPipelines
-        Their runs, one of each seed.
-    comparison : Comparison or None
-        The decision; None where it is refused.
-    refusal : str
-        Why there is no decision; "" where there is one.
-    caution : str
-        What is not known about the rows.
+    Without a decision there is a refusal; a caution says what is not known about the rows.
     """
 
     first: Pipeline

@@ -132,22 +132,10 @@ def fit_in_turns(
     ridge: float,
     fixed: FloatArray | float = 0.0,
 ) -> tuple[LinePlot, dict[str, Offsets]]:
-    """Fit the line plot and the offsets in turns.
+    """Fit the line plot and the offsets in turns, each array of shape (n,).
 
-    Parameters
-    ----------
-    margin, y, weight : arrays of shape (n,)
-        Logits, labels in {0, 1}, positive weights.
-    codes : mapping from field to int array of shape (n,)
-        Codes of the levels.
-    start : mapping from field to Offsets
-        Where to start.
-    knots : array
-        Knots of the line plot.
-    ridge : float
-        See :func:`fit_line_plot`.
-    fixed : array of shape (n,), default 0
-        Logits that are added to both.
+    Logits ``fixed`` are added to both; ``start`` is where the offsets of each field begin,
+    ``ridge`` that of :func:`fit_line_plot`.
     """
     offsets = dict(start)
     for _ in range(_ROUNDS if codes else 1):
@@ -166,19 +154,7 @@ def fit_offsets(
     codes: Mapping[str, NDArray[np.intp]],
     start: Mapping[str, Offsets],
 ) -> dict[str, Offsets]:
-    """Return the offsets of every field by Newton steps in turns over the fields.
-
-    Parameters
-    ----------
-    eta : array of shape (n,)
-        Logits without the offsets.
-    y, weight : arrays of shape (n,)
-        Labels in {0, 1} and positive weights.
-    codes : mapping from field to int array of shape (n,)
-        Codes of the levels.
-    start : mapping from field to Offsets
-        Where to start.
-    """
+    """Return the offsets of every field by Newton steps in turns; ``eta`` is without them."""
     offsets = dict(start)
     total = eta + total_offset(codes, {name: o.values for name, o in offsets.items()}, len(y))
     for _ in range(_PASSES):

@@ -24,14 +24,8 @@ _MANY_TRIALS = 50  # one more or less moves their variance by 2% at most
 class Plan:
     """What is drawn for each of k levels.
 
-    Attributes
-    ----------
-    shift : float array of shape (k,)
-        From the probabilities to plausible other ones.
-    pair_share : float array of shape (k,)
-        Factor of the pairs of rows in the squared error.
-    epsilon : float
-        Of the Field-RCE.
+    ``shift`` leads from the probabilities to plausible other ones, ``pair_share`` is the factor of
+    the pairs of rows in the squared error.
     """
 
     shift: FloatArray

@@ -24,15 +24,8 @@ def weighted_quantiles(
 ) -> FloatArray:
     """Return the quantiles of numpy's default kind.
 
-    Parameters
-    ----------
-    values : float array of shape (n,)
-        Values, at least one of positive weight.
-    shares : float array
-        In [0, 1].
-    weight : float array of shape (n,), optional
-        Non-negative weights. Integers count repetitions; others are first divided by their mean, so
-        that their scale does not matter.
+    Integer weights count repetitions; others are first divided by their mean, so that their scale
+    does not matter.
 
     Examples
     --------
@@ -199,16 +192,6 @@ def reliability_curve(
         Weights.
     confidence_level : float, default 0.95
         Of the interval of each rate, for each bin by itself.
-
-    Returns
-    -------
-    ReliabilityCurve
-        One entry for each bin that holds rows.
-
-    Raises
-    ------
-    InvalidInputError
-        If an argument has the wrong shape, type or range.
 
     Notes
     -----

@@ -49,13 +49,7 @@ def read_number_rows(
     sample_weight: Any = None,
     exposure: Any = None,
 ) -> NumberRows:
-    """Read rows of positive weight for a loss of numbers; an exposure multiplies the predictions.
-
-    Raises
-    ------
-    InvalidInputError
-        If an argument has the wrong shape, type or range.
-    """
+    """Read rows of positive weight for a loss of numbers; exposure multiplies predictions."""
     actual = read_labels(column(y_true, "y_true"), LOSSES[loss], None, 1)
     expected = check_prediction(read_prediction(y_pred, None), LOSSES[loss], Notices())
     _require_rows("y_pred", expected, len(actual))

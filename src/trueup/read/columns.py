@@ -16,21 +16,8 @@ from trueup.losses import FloatArray
 def refuse_missing(values: Any, array: NDArray[Any], name: str) -> None:
     """Refuse a column that misses values, saying how many and where the first is.
 
-    NaN in a column of plain floats is a number that is not finite: another check's message.
-
-    Parameters
-    ----------
-    values : Any
-        The column as it came, which may tell a missing value from NaN.
-    array : array of shape (n,) or (n, k)
-        The same column as an array.
-    name : str
-        What messages call it.
-
-    Raises
-    ------
-    InvalidInputError
-        If a value is missing.
+    ``values`` is the column as it came, which may tell a missing value from NaN: NaN in a column of
+    plain floats is a number that is not finite, another check's message.
     """
     missing = missing_rows(values, array)
     if missing is not None and missing.any():

@@ -103,13 +103,7 @@ def make_batch(
     fields: Mapping[str, Any] | None,
     columns: Mapping[str, Any],
 ) -> Batch:
-    """Return a batch whose columns are of equal length.
-
-    Raises
-    ------
-    InvalidInputError
-        As :func:`trueup.read.rows.read_rows`.
-    """
+    """Return a batch whose columns are of equal length; refuse others as ``read_rows`` does."""
     if columns["y_true"] is None:
         raise InvalidInputError("y_true must be given", "None", "Pass the labels.")
     given = {name: as_array(values, name) for name, values in columns.items() if values is not None}

@@ -32,17 +32,7 @@ _OVERHEAD = 2048  # bytes of the objects around three small tensors
 
 @dataclass(frozen=True)
 class Reading:
-    """What the arguments of a call are to trueup.
-
-    Attributes
-    ----------
-    loss : str
-        A loss of :func:`trueup.evaluate`.
-    are_logits : bool
-        Whether the predictions are logits.
-    refusal : str, optional
-        Why a number of these calls can have no calibrated twin.
-    """
+    """What the arguments of a call are to trueup, or why they can have no calibrated twin."""
 
     loss: str
     are_logits: bool = False
@@ -154,17 +144,7 @@ READERS: Mapping[str, tuple[Reading, Callable[[Arguments], str | None]]] = {
 
 
 def read_batch(name: str, arguments: Arguments, value: Any) -> Batch:
-    """Return what a call of one of ``READERS`` says.
-
-    Parameters
-    ----------
-    name : str
-        The function.
-    arguments : mapping
-        What it was called with.
-    value : tensor
-        What it returned, without a gradient.
-    """
+    """Return what a call of one of ``READERS`` says, and its value, which has no gradient."""
     reading, refuse = READERS[name]
     y_true, y_pred = arguments["target"], arguments["input"]
     rows = y_true.shape[0] if y_true.ndim else 1
