@@ -49,12 +49,12 @@ def prepare_study(plan: TunePlan, *, resume: bool) -> optuna.Study:
 
 def check_begun(study: optuna.Study, plan: TunePlan) -> None:
     """Refuse a plan whose options differ from those that the study was begun with."""
-    asked = _asked(plan)
     for option, begun in _begun(study).items():
-        if begun is not None and begun != asked[option]:
+        asked = getattr(plan, option.removeprefix("--"))
+        if begun is not None and begun != asked:
             raise StateMismatchError(
                 f"{option} must be what the study {plan.study_name!r} was begun with, {begun!r}",
-                repr(asked[option]),
+                repr(asked),
                 "Repeat the options of the first run, or begin another study with --study-name.",
             )
 
@@ -72,19 +72,6 @@ def _begun(study: optuna.Study) -> dict[str, Any]:
         "--alpha": rule.get("alpha"),
         "--epsilon": rule.get("epsilon"),
         "--variance": rule.get("variance"),
-    }
-
-
-def _asked(plan: TunePlan) -> dict[str, Any]:
-    return {
-        "--direction": plan.direction,
-        "--loss": plan.loss,
-        "--trials": plan.trials,
-        "--seeds": plan.seeds,
-        "--confirm": plan.confirm,
-        "--alpha": plan.alpha,
-        "--epsilon": plan.epsilon,
-        "--variance": plan.variance,
     }
 
 

@@ -125,9 +125,8 @@ def _check_choices(name: str, choices: list[Any]) -> None:
 
 
 def _check_distribution(name: str, parameter: dict[str, Any]) -> None:
-    arguments = {key: value for key, value in parameter.items() if key != "type"}
     try:
-        _DISTRIBUTIONS[parameter["type"]](**arguments)
+        _DISTRIBUTIONS[parameter["type"]](**_arguments(parameter))
     except (OverflowError, TypeError, ValueError) as error:
         raise InvalidInputError(
             f"parameter {name!r} must be a distribution that Optuna takes",
@@ -138,12 +137,11 @@ def _check_distribution(name: str, parameter: dict[str, Any]) -> None:
 
 def distributions_of(space: dict[str, dict[str, Any]]) -> dict[str, BaseDistribution]:
     """Return the distribution of each parameter of a checked space."""
-    return {
-        name: _DISTRIBUTIONS[parameter["type"]](
-            **{key: value for key, value in parameter.items() if key != "type"}
-        )
-        for name, parameter in space.items()
-    }
+    return {name: _DISTRIBUTIONS[one["type"]](**_arguments(one)) for name, one in space.items()}
+
+
+def _arguments(parameter: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in parameter.items() if key != "type"}
 
 
 def load_exceptions(names: Iterable[str]) -> tuple[type[Exception], ...]:
@@ -179,9 +177,8 @@ def suggest(trial: Any, space: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def _suggest(trial: Any, name: str, parameter: dict[str, Any]) -> Any:
-    arguments = {key: value for key, value in parameter.items() if key != "type"}
     try:
-        return getattr(trial, f"suggest_{parameter['type']}")(name, **arguments)
+        return getattr(trial, f"suggest_{parameter['type']}")(name, **_arguments(parameter))
     except ValueError as error:
         raise InvalidInputError(
             (

@@ -64,7 +64,7 @@ class TwinRequests:
         batch = _as_batch(call)
         by_position = list(signature.parameters)[: len(args)]
         fixed = call.get("timestamp") is not None or "timestamp" in by_position
-        return self._request(batch, {} if fixed else _timestamp_of(batch))
+        return self._request(batch, {} if fixed else {"timestamp": batch["metrics"][0].timestamp})
 
     def of_batch(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> TwinRequest | None:
         """Return the request in place of a call of ``log_batch``; None where nothing is added."""
@@ -195,30 +195,19 @@ def _as_batch(call: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _timestamp_of(batch: Mapping[str, Any]) -> dict[str, int]:
-    return {"timestamp": batch["metrics"][0].timestamp}
-
-
 def _own(call: Mapping[str, Any], additions: Additions) -> dict[str, Any]:
     from mlflow.entities import RunTag
 
-    return {
-        "self": call["self"],
-        "run_id": call["run_id"],
-        "metrics": _twins(additions),
-        "tags": [RunTag(tag, text) for tag, text in additions.tags.items()],
-        "synchronous": True,
-    }
+    place = {"self": call["self"], "run_id": call["run_id"], "synchronous": True}
+    tags = [RunTag(tag, text) for tag, text in additions.tags.items()]
+    return {**place, "metrics": _twins(additions), "tags": tags}
 
 
 def _joined(client: Any, run_id: str, requests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {
-        "self": client,
-        "run_id": run_id,
-        "metrics": [metric for own in requests for metric in own["metrics"]],
-        "tags": list({tag.key: tag for own in requests for tag in own["tags"]}.values()),
-        "synchronous": True,
-    }
+    place = {"self": client, "run_id": run_id, "synchronous": True}
+    tags = {tag.key: tag for own in requests for tag in own["tags"]}
+    metrics = [metric for own in requests for metric in own["metrics"]]
+    return {**place, "metrics": metrics, "tags": list(tags.values())}
 
 
 def _twins(additions: Additions) -> Sequence[Any]:

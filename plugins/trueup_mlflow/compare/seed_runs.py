@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mlflow import MlflowClient
 from mlflow.entities import Run
@@ -13,7 +12,7 @@ from mlflow.exceptions import MlflowException
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow.write.items import COMPARISON_ROLE, ROLE_TAG, fingerprint_tag
-from trueup_mlflow.write.runs import store_of
+from trueup_mlflow.write.runs import all_pages, store_of
 
 PARENT_TAG = "mlflow.parentRunId"
 
@@ -76,8 +75,8 @@ class RunReader:
     experiment_ids: Sequence[str]
     seed_key: str | None
 
-    def read(self, arm: str, filter_string: str) -> tuple[SeedRun, ...]:
-        """Return the runs of an arm in order of their start.
+    def read(self, role: str, filter_string: str) -> tuple[SeedRun, ...]:
+        """Return the runs of a pipeline in order of their start.
 
         A run that has children with a seed stands for these children, so a filter may match either
         the parents of seeds or the runs themselves. Runs that hold a comparison are passed over.
@@ -94,18 +93,18 @@ class RunReader:
             if refusal.error_code != "INVALID_PARAMETER_VALUE":
                 raise
             raise InvalidInputError(
-                f"{arm} must be a filter that MLflow understands; got {filter_string!r}: "
+                f"{role} must be a filter that MLflow understands; got {filter_string!r}: "
                 f"{refusal.message} Write it as in \"params.model = 'DeepFM'\"."
             ) from refusal
         if not runs:
             raise InvalidInputError(
-                f"{arm} must match at least one run",
+                f"{role} must match at least one run",
                 f"none for {filter_string!r}",
                 f"Check the filter and experiment_names. {store_of(self.client)}",
             )
         ordered = sorted(runs.values(), key=lambda run: (run.info.start_time, run.info.run_id))
-        found = [self._seed_run(arm, run, position) for position, run in enumerate(ordered)]
-        return _one_per_seed(arm, found)
+        found = [self._seed_run(role, run, position) for position, run in enumerate(ordered)]
+        return _one_per_seed(role, found)
 
     def _leaves(self, filter_string: str) -> Iterator[Run]:
         for run in self._search(filter_string):
@@ -116,15 +115,7 @@ class RunReader:
             yield from seeds or [run]
 
     def _search(self, filter_string: str) -> Iterator[Run]:
-        token = None
-        while True:
-            page = self.client.search_runs(
-                list(self.experiment_ids), filter_string, page_token=token
-            )
-            yield from page
-            token = page.token
-            if not token:
-                return
+        return all_pages(self.client.search_runs, list(self.experiment_ids), filter_string)
 
     def _has_seed(self, run: Run) -> bool:
         return self.seed_key is None or self._seed_text(run) is not None
@@ -140,11 +131,11 @@ class RunReader:
                 return str(source[name])
         return None
 
-    def _seed_run(self, arm: str, run: Run, position: int) -> SeedRun:
+    def _seed_run(self, role: str, run: Run, position: int) -> SeedRun:
         text = str(position) if self.seed_key is None else self._seed_text(run)
         if text is None:
             raise InvalidInputError(
-                f"{arm} must match runs with the parameter or tag {self.seed_key!r}",
+                f"{role} must match runs with the parameter or tag {self.seed_key!r}",
                 f"run {run.info.run_id} without",
                 f"{self._relation(run)}Log it, name another seed_key, or pass seed_key=None.",
             )
@@ -175,7 +166,7 @@ class RunReader:
 def experiment_ids(client: MlflowClient, names: Sequence[str] | None) -> list[str]:
     """Return the ids of the named experiments, which must exist, or of all active ones."""
     if names is None:
-        return [experiment.experiment_id for experiment in _all_experiments(client)]
+        return [found.experiment_id for found in all_pages(client.search_experiments)]
     ids = []
     for name in names:
         experiment = client.get_experiment_by_name(name)
@@ -189,16 +180,6 @@ def experiment_ids(client: MlflowClient, names: Sequence[str] | None) -> list[st
     return ids
 
 
-def _all_experiments(client: MlflowClient) -> Iterator[Any]:
-    token = None
-    while True:
-        page = client.search_experiments(page_token=token)
-        yield from page
-        token = page.token
-        if not token:
-            return
-
-
 def _fingerprints(tags: dict[str, str]) -> dict[str, str]:
     return {
         key.removeprefix(fingerprint_tag("")): value
@@ -207,14 +188,14 @@ def _fingerprints(tags: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _one_per_seed(arm: str, runs: Sequence[SeedRun]) -> tuple[SeedRun, ...]:
+def _one_per_seed(role: str, runs: Sequence[SeedRun]) -> tuple[SeedRun, ...]:
     """Let a finished run take the place of failed ones with its seed."""
     chosen: dict[int | str, SeedRun] = {}
     for run in runs:
         other = chosen.get(run.seed)
         if other is not None and other.status == run.status == "FINISHED":
             raise InvalidInputError(
-                f"{arm} must match one finished run per seed",
+                f"{role} must match one finished run per seed",
                 (
                     f"runs {other.run_id} ({other.name}) and {run.run_id} ({run.name}) for seed "
                     f"{run.seed!r}"

@@ -32,7 +32,13 @@ from trueup_mlflow.write.items import (
     metric_key,
     seed_items,
 )
-from trueup_mlflow.write.runs import NOTE_TAG, log_params, mark_as_model_training, new_run
+from trueup_mlflow.write.runs import (
+    NOTE_TAG,
+    all_pages,
+    log_params,
+    mark_as_model_training,
+    new_run,
+)
 from trueup_mlflow.write.writer import Point, RunWriter
 
 if TYPE_CHECKING:
@@ -224,18 +230,12 @@ def _logged_trials(
     client: MlflowClient, experiment_id: str, parent: str
 ) -> dict[str, tuple[str, int]]:
     """Return run and number of logged seeds of each configuration whose logging was finished."""
-    found: dict[str, tuple[str, int]] = {}
-    token = None
     query = f"tags.`{MLFLOW_PARENT_RUN_ID}` = '{parent}' and attributes.status = 'FINISHED'"
-    while True:
-        page = client.search_runs([experiment_id], query, page_token=token)
-        for run in page:
-            if TRIAL_TAG in run.data.tags:
-                n_seeds = int(run.data.metrics.get("n_seeds", 0))
-                found[run.data.tags[TRIAL_TAG]] = str(run.info.run_id), n_seeds
-        token = page.token
-        if not token:
-            return found
+    return {
+        run.data.tags[TRIAL_TAG]: (str(run.info.run_id), int(run.data.metrics.get("n_seeds", 0)))
+        for run in all_pages(client.search_runs, [experiment_id], query)
+        if TRIAL_TAG in run.data.tags
+    }
 
 
 def _log_selected(client: MlflowClient, parent: str, params: Mapping[str, Any]) -> None:

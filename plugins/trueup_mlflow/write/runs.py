@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -35,6 +35,17 @@ def store_of(client: Any) -> str:
         f"The store is {without_credentials(client.tracking_uri)}: MLFLOW_TRACKING_URI, or "
         "--tracking-uri of a command, names another."
     )
+
+
+def all_pages(search: Callable[..., Any], *args: Any, **options: Any) -> Iterator[Any]:
+    """Yield all that a search of a client finds, asking for a page at a time."""
+    token = None
+    while True:
+        page = search(*args, **options, page_token=token)
+        yield from page
+        token = page.token
+        if not token:
+            return
 
 
 def find_run(client: Any, run_id: str, *, argument: str = "run_id") -> Run:

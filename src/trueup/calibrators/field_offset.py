@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueup.calibrators.base import Calibrator, FieldArrays
-from trueup.calibrators.levels import UNSEEN, chosen_fields, fit_levels
+from trueup.calibrators.levels import UNSEEN, chosen_fields, codes_of, fit_levels
 from trueup.calibrators.line_plot import LinePlot, fit_line_plot, quantile_knots, rows_at_knots
 from trueup.calibrators.probabilities import FloatArray, to_logit
 
@@ -82,7 +82,7 @@ class FieldOffsetCalibrator(Calibrator):
         margin = to_logit(p)
         columns = chosen_fields(fields, self.fields, type(self).__name__)
         self.levels_ = {name: fit_levels(column) for name, column in columns.items()}
-        codes = {name: self.levels_[name].codes(column) for name, column in columns.items()}
+        codes = codes_of(self.levels_, columns, type(self).__name__)
         start = {name: Offsets.none(level.n_codes) for name, level in self.levels_.items()}
         knots = quantile_knots(margin, weight, self.n_knots)
         self.line_plot_, offsets = fit_in_turns(
@@ -92,8 +92,7 @@ class FieldOffsetCalibrator(Calibrator):
         self.spreads_ = {name: part.variance**0.5 for name, part in offsets.items()}
 
     def _calibrate(self, p: FloatArray, fields: FieldArrays) -> FloatArray:
-        columns = chosen_fields(fields, list(self.levels_), type(self).__name__)
-        codes = {name: self.levels_[name].codes(column) for name, column in columns.items()}
+        codes = codes_of(self.levels_, fields, type(self).__name__)
         margin = self.line_plot_(to_logit(p))
         return np.asarray(expit(margin + total_offset(codes, self.offsets_, len(p))))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -108,6 +109,14 @@ def chosen_fields(
                 "Pass its column.",
             )
     return {name: columns[name] for name in wanted}
+
+
+def codes_of(
+    levels: Mapping[str, FieldLevels], columns: FieldArrays, owner: str
+) -> dict[str, NDArray[np.intp]]:
+    """Return the codes of each field that has levels; refuse to go without its column."""
+    chosen = chosen_fields(columns, list(levels), owner)
+    return {name: levels[name].codes(column) for name, column in chosen.items()}
 
 
 def _as_numbers(column: NDArray[Any]) -> NDArray[Any] | None:

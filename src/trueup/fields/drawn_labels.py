@@ -57,12 +57,8 @@ class Draws:
     truth: float
 
     def __add__(self, other: Draws) -> Draws:
-        return Draws(
-            self.gap + other.gap,
-            self.relative_gap + other.relative_gap,
-            self.pairs + other.pairs,
-            self.truth + other.truth,
-        )
+        own, others = vars(self).values(), vars(other).values()
+        return Draws(*(mine + theirs for mine, theirs in zip(own, others, strict=True)))
 
 
 def draw_rows(cells: Cells, plan: Plan, n_draws: int, rng: np.random.Generator) -> Draws:

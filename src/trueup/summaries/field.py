@@ -10,7 +10,7 @@ import numpy as np
 from trueup._kernels import engine
 from trueup.errors import InvalidInputError, StateMismatchError
 from trueup.fields.calibration import FieldCalibration, calibration_of
-from trueup.fields.columns import sums_by_code
+from trueup.fields.columns import require_rows, sums_by_code
 from trueup.fields.distribution import binomial_deviation, binomial_p_values
 from trueup.fields.levels import Levels, read_levels, require_few_levels
 from trueup.fields.noise import measure_noise
@@ -173,10 +173,5 @@ def read_whole_levels(field: Any, name: str, n: int) -> Levels:
                 "Cut it into bins first.",
             )
     levels = read_levels(field, name)
-    if len(levels.codes) != n:
-        raise InvalidInputError(
-            f"{name} must have as many rows as y_true ({n})",
-            f"{len(levels.codes)}",
-            "Pass all rows.",
-        )
+    require_rows(n, name, len(levels.codes))
     return levels
