@@ -129,13 +129,7 @@ class SeedScorer:
 
 
 def read_catch(catch: Catch) -> tuple[type[Exception], ...]:
-    """Return the exceptions to catch, checked.
-
-    Raises
-    ------
-    InvalidInputError
-        If one of them isn't a class of exceptions.
-    """
+    """Return the exceptions to catch, each a class of exceptions."""
     classes = catch if isinstance(catch, tuple) else (catch,)
     if not all(isinstance(one, type) and issubclass(one, Exception) for one in classes):
         raise InvalidInputError(
@@ -197,13 +191,7 @@ class RowCheck:
         self._agreed: dict[tuple[int, str | None], PinnedStudies] = {}
 
     def __call__(self, study: optuna.Study, index: int, record: SeedRecord) -> None:
-        """Compare with the study, which keeps the first fingerprint of each index.
-
-        Raises
-        ------
-        StateMismatchError
-            If the fingerprints differ, naming both.
-        """
+        """Compare with the study, which keeps the first fingerprint of each index."""
         agreed = self._agreed.setdefault((index, record.fingerprint), PinnedStudies())
         if (
             record.fingerprint is not None

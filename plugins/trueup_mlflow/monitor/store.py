@@ -48,15 +48,7 @@ _BATCHES, _LABELS, _SEGMENTS = "trueup/batches", "trueup/labels", "trueup/segmen
 
 
 class MonitorStore:
-    """Reads and writes the monitor run of one version.
-
-    Parameters
-    ----------
-    version : RegisteredVersion
-        The monitored version.
-    client : MlflowClient
-        Client of the tracking store.
-    """
+    """Reads and writes the monitor run of one version."""
 
     def __init__(self, version: RegisteredVersion, client: MlflowClient) -> None:
         self._version = version

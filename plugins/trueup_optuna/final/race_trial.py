@@ -23,19 +23,9 @@ _OWN = "trueup:"
 class RaceTrial(FixedTrial):
     """A ``FixedTrial`` with the study, the number and the user attributes of the search.
 
-    Callbacks of libraries ask for them. Reports are ignored, and ``should_prune`` says no.
-
-    Parameters
-    ----------
-    params : mapping of str to value
-        The parameters of the configuration.
-    study : optuna.Study
-        The study of the search.
-    origin : FrozenTrial, optional
-        Its trial in the search; None for a configuration that the search never met, whose number is
-        then the one that comes next.
-    trial_id : int, optional
-        Where the storage keeps this training.
+    Callbacks of libraries ask for them. Reports are ignored, and ``should_prune`` says no. Without
+    an ``origin``, for a configuration that the search never met, the number is the one that comes
+    next. The storage keeps the training under ``trial_id``.
     """
 
     def __init__(

@@ -77,13 +77,7 @@ class PinnedStudies:
 
 
 def single_objective(study: optuna.Study) -> None:
-    """Refuse a study with several objectives.
-
-    Raises
-    ------
-    InvalidInputError
-        If the study has more than one direction.
-    """
+    """Refuse a study with several objectives."""
     if len(study.directions) != 1:
         raise InvalidInputError(
             "study must have a single objective",
@@ -93,13 +87,7 @@ def single_objective(study: optuna.Study) -> None:
 
 
 def check_direction(study: optuna.Study) -> None:
-    """Refuse to maximise a loss.
-
-    Raises
-    ------
-    InvalidInputError
-        If the study maximises.
-    """
+    """Refuse to maximise a loss."""
     if sign(study) < 0.0:
         raise InvalidInputError(
             "direction must be 'minimize' for a loss, which is lower where a model is better",
@@ -114,13 +102,7 @@ def sign(study: optuna.Study) -> float:
 
 
 def seeds_of(study: optuna.Study) -> SeedList:
-    """Return the seeds that the study was begun with.
-
-    Raises
-    ------
-    InvalidInputError
-        If the study wasn't run with a SeedObjective.
-    """
+    """Return the seeds that the study was begun with, by a SeedObjective."""
     kept = study.user_attrs.get(SEEDS)
     if kept is None:
         raise InvalidInputError(

@@ -81,13 +81,7 @@ class Schema:
         return tuple(dict.fromkeys((*self.features, *self.inputs, *ids)))
 
     def features_of(self, batch: pd.DataFrame) -> pd.DataFrame:
-        """Return the columns of a batch that the check sees.
-
-        Raises
-        ------
-        InvalidInputError
-            If one is missing or there are no rows.
-        """
+        """Return the columns of a batch, of one row at least, that the check sees."""
         return _columns_of(batch, self.features)
 
     def inputs_of(self, batch: pd.DataFrame) -> pd.DataFrame:
@@ -119,13 +113,7 @@ class Schema:
 
 
 def require_columns(reference: pd.DataFrame, names: Sequence[str | None]) -> None:
-    """Refuse a reference that lacks a column.
-
-    Raises
-    ------
-    InvalidInputError
-        If one is missing.
-    """
+    """Refuse a reference that lacks a column."""
     for name in names:
         if name is not None and name not in reference:
             raise InvalidInputError(

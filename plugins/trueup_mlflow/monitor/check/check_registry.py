@@ -64,23 +64,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the user of ``init`` said about the reference.
-
-    Attributes
-    ----------
-    target, row_id, time : str
-        Columns of labels, ids and times.
-    reference_is : {"held-out", "train"}
-        Whether the model has seen the rows.
-    features, ignore : sequence of str
-        Columns that the check is to see, or not.
-    prediction : str
-        Column of the model's output.
-    time_format : str
-        Format of times that are text.
-    metric : str
-        What is to be estimated.
-    """
+    """What the user said about the reference; see :func:`trueup_mlflow.monitor.init`."""
 
     target: str
     row_id: str | None = None
@@ -115,13 +99,7 @@ class Wishes:
 
 
 def train_check(model: LoadedModel, reference: pd.DataFrame, wishes: Wishes) -> Check:
-    """Describe a labelled reference, and fit the consensus and the paper's L on it.
-
-    Raises
-    ------
-    InvalidInputError
-        If anything is wrong with the reference, or with the model's predictions for it.
-    """
+    """Describe a labelled reference, and fit the consensus and the paper's L on it."""
     schema = _described(model, reference, wishes)
     features = schema.features_of(reference)
     labels = label_numbers("target", reference[wishes.target], schema.classes)
@@ -209,11 +187,6 @@ def load_check(version: RegisteredVersion) -> Check:
     """Return the check that ``init`` registered for the version.
 
     The arrays of the check are read; the code that is stored beside them is not run.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is none, or it is damaged.
     """
     uri = check_uri(version)
     with tempfile.TemporaryDirectory() as folder:
@@ -224,13 +197,7 @@ def load_check(version: RegisteredVersion) -> Check:
 
 
 def load_schema(version: RegisteredVersion) -> Schema:
-    """Return what ``init`` was told about the data of the version; no model is loaded.
-
-    Raises
-    ------
-    InvalidInputError
-        If the version has no check.
-    """
+    """Return what ``init`` was told about the data of the version; no model is loaded."""
     return _schema_of(get_model_info(check_uri(version)).metadata)
 
 
@@ -241,10 +208,7 @@ def _schema_of(metadata: dict[str, Any] | None) -> Schema:
 def check_uri(version: RegisteredVersion) -> str:
     """Return the URI of the check of a version: one that the registry knows as this version's.
 
-    Raises
-    ------
-    InvalidInputError
-        If there is none, or the version's tag points to any other model.
+    A tag of the version that points to any other model is refused.
     """
     uri = version.tags.get(CHECK_URI_TAG)
     if uri is None:

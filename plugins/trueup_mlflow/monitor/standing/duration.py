@@ -13,13 +13,7 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def duration(value: str | timedelta) -> timedelta:
-    """Return a duration such as "36h", "2d" or "1w".
-
-    Raises
-    ------
-    InvalidInputError
-        If it is written in another way.
-    """
+    """Return a duration such as "36h", "2d" or "1w"; refuse any that is written otherwise."""
     found = None if isinstance(value, timedelta) else _DURATION.fullmatch(value.strip())
     with suppress(OverflowError):  # no number of days is that long, or nobody counted years then
         if found is not None:
