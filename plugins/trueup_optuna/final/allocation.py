@@ -18,10 +18,21 @@ Claim = tuple[int, int]
 
 
 def next_claim(table: Standings, claimed: Collection[Claim], n_max: int) -> Claim | None:
-    """Return the training that is wanted next; None where nobody is left to race.
+    """Return the training that is wanted next.
 
-    ``claimed`` are those of the finals that are finished or under way. A configuration may have
-    ``n_max`` seeds. With a budget, what configurations are worth ranks them.
+    Parameters
+    ----------
+    table : Standings
+        All configurations; with a budget, what they are worth ranks them.
+    claimed : collection of (number, seed index)
+        Trainings of the finals that are finished or under way.
+    n_max : int
+        Seeds that a configuration may have.
+
+    Returns
+    -------
+    (number, seed index) or None
+        None where nobody is left to race.
     """
     numbers, own = table.numbers, table.n_seeds
     taken = {number: {i for c, i in claimed if c == number} for number in numbers}
