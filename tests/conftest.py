@@ -6,8 +6,19 @@ import os
 import signal
 import sys
 
+import hypothesis
 import pytest
 from tests.postgresql import postgresql_url as postgresql_url  # one server for all tests
+
+# The same examples in every run, at whatever speed: a change fails by what it changes alone. Others
+# are drawn with `pytest --hypothesis-profile=default`.
+hypothesis.settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("repeatable")
 
 
 def pytest_configure():

@@ -1,11 +1,14 @@
-"""A PostgreSQL server on loopback for the tests that need one."""
+"""A PostgreSQL server for the tests that need one, at a socket in a folder of its own.
+
+No other process can have taken a file of that folder, as it can a port.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -17,15 +20,9 @@ def _postgresql_programs() -> Path | None:
     return found[-1].parent if found else Path(on_path).parent if on_path else None
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture(scope="session")
-def postgresql_url(tmp_path_factory):
-    """A PostgreSQL server on loopback, run as another user where the tests run as root."""
+def postgresql_url():
+    """The URL of a PostgreSQL server, run as another user where the tests run as root."""
     programs = _postgresql_programs()
     if programs is None:
         if os.environ.get("TRUEUP_REQUIRE_SERVICES") == "1":
@@ -35,25 +32,23 @@ def postgresql_url(tmp_path_factory):
     if given:
         yield given
         return
+    # The path of a socket has at most 107 characters: pytest's own folders may be longer.
+    folder = Path(tempfile.mkdtemp(prefix="trueup-postgresql-", dir="/tmp"))
     root = os.geteuid() == 0
-    folder = (
-        Path("/tmp") / f"trueup-postgresql-{os.getpid()}" if root else tmp_path_factory.mktemp("pg")
-    )
-    folder.mkdir(exist_ok=True)
     if root:
         shutil.chown(folder, "postgres")
+        folder.chmod(0o755)
     prefix = ["runuser", "-u", "postgres", "--"] if root else []
-    port = _free_port()
 
     def call(program: str, *arguments: str) -> None:
         command = [*prefix, str(programs / program), "-D", str(folder / "data"), *arguments]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/")
 
     call("initdb", "-A", "trust", "-U", "trueup")
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c fsync=off -k {folder}"
-    call("pg_ctl", "-w", "-l", str(folder / "log"), "-o", options, "start")
+    options = f"-c listen_addresses= -c fsync=off -k {folder}"
+    call("pg_ctl", "-w", "-t", "300", "-l", str(folder / "log"), "-o", options, "start")
     try:
-        yield f"postgresql+psycopg://trueup@127.0.0.1:{port}/postgres"
+        yield f"postgresql+psycopg://trueup@/postgres?host={folder}"
     finally:
         call("pg_ctl", "-m", "immediate", "stop")
         shutil.rmtree(folder)

@@ -57,35 +57,37 @@ def test_a_column_of_a_file_is_shown(tmp_path):
 
 
 WORK = """
-import sys, time
-from trueup_cli.shell.output import echo, progress
+import sys
+from trueup_cli.shell import output
 
-with progress("compare", "decision", {total}) as count:
-    time.sleep({seconds})
+output._PATIENCE = {patience}
+with output.progress("compare", "decision", {total}) as count:
     count()
-    echo("a result")
-    time.sleep({seconds})
+    input()
+    output.echo("a result")
 print("tqdm" in sys.modules)
 """
 
 
 @pytest.mark.parametrize(("total", "shown"), [(4, "compare:  25%"), (None, "compare: 1decision")])
 def test_a_terminal_sees_how_far_long_work_is(total, shown):
-    seen, output, _ = on_terminal([sys.executable, "-c", WORK.format(total=total, seconds=1.6)])
+    work = WORK.format(patience=0.1, total=total)
+    seen, output, _ = on_terminal([sys.executable, "-c", work], until=shown)
     assert shown in seen
     assert seen.rpartition("\r")[2].strip() == ""  # nothing is left of the bar
     assert output == "a result\nTrue\n"
 
 
 def test_short_work_shows_nothing_and_loads_nothing():
-    seen, output, _ = on_terminal([sys.executable, "-c", WORK.format(total=4, seconds=0.1)])
+    work = WORK.format(patience=600.0, total=4).replace("input()", "")
+    seen, output, _ = on_terminal([sys.executable, "-c", work])
     assert seen == ""
     assert output == "a result\nFalse\n"
 
 
 def test_where_nobody_looks_nothing_is_shown():
-    program = WORK.format(total=4, seconds=1.2)
+    work = WORK.format(patience=0.01, total=4).replace("input()", "time.sleep(0.5)")
     run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"import time\n{work}"], capture_output=True, text=True, check=True
     )
     assert run.stderr == ""

@@ -54,12 +54,13 @@ def test_lines_tell_how_far_a_long_study_is(folder, monkeypatch, options, unit):
     given = options or ("--trials", "6", "--finals", "5")
     lines = invoke("my_script.py:slow", *SHORT, *given).stderr.splitlines()
     search, final = ([line for line in lines if line.startswith(s)] for s in ("search", "finals"))
-    assert f"{unit} after 0:00:0" in search[0]
+    assert f"{unit} after 0:" in search[0]
     assert "trainings after" in final[-1]
     assert not options or final[-1].startswith("finals: 24 of 24 trainings")
 
 
-def test_a_short_study_is_quiet_without_a_terminal(folder):
+def test_a_short_study_is_quiet_without_a_terminal(folder, monkeypatch):
+    monkeypatch.setattr(tune_progress, "_FIRST_LINE", 600.0)  # short on a busy machine too
     assert invoke(*arguments()).stderr == ""
 
 

@@ -6,10 +6,6 @@ Everything is switched by environment variables, so that nothing is left in MLfl
 from __future__ import annotations
 
 import contextlib
-import os
-import socket
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -17,17 +13,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import mlflow
 import pytest
 from mlflow import MlflowClient
 from tests.databases import new_database
+from tests.mlflow_server import mlflow_server
 
 EXPERIMENT = "tests"
-# Five more processes of MLflow's, which would wait for jobs that no test gives them.
-_WITHOUT_JOBS = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-_START_TIMEOUT = 120.0  # seconds; a start takes 5 to 20 on a busy machine
 
 
 @pytest.fixture
@@ -72,23 +66,12 @@ class Server:
 @pytest.fixture(scope="session")
 def _server(tmp_path_factory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("server")
-    port = _free_port()
-    command = [
-        *(sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)),
-        *("--backend-store-uri", new_database(folder), "--workers", "1"),
-        *("--artifacts-destination", str(folder / "artifacts")),
-    ]
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            command, cwd=folder, stdout=log, stderr=log, env=os.environ | _WITHOUT_JOBS
-        )
-        try:
-            _wait_for(f"http://127.0.0.1:{port}/health", process)
-            with _counting_proxy(f"http://127.0.0.1:{port}") as server:
-                yield server
-        finally:
-            process.terminate()
-            process.wait(30)
+    files = ("--artifacts-destination", str(folder / "artifacts"))
+    with (
+        mlflow_server(folder, new_database(folder), *files) as address,
+        _counting_proxy(address) as server,
+    ):
+        yield server
 
 
 @pytest.fixture
@@ -100,20 +83,32 @@ def server(_server, tmp_path, monkeypatch) -> Iterator[Server]:
         _server.fault = lambda _path, _body: None
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@contextlib.contextmanager
+def hanging(server: Server, since: bytes = b"", timeout: int = 1) -> Iterator[list[str]]:
+    """Leave each request unanswered, from one that holds a word on; yield the paths of them.
 
+    The client waits for ``timeout`` seconds, for the answers before that one too.
+    """
+    hung: list[str] = []
+    over = Event()
 
-def _wait_for(url: str, process: subprocess.Popen) -> None:
-    deadline = time.monotonic() + _START_TIMEOUT
-    while time.monotonic() < deadline:
-        assert process.poll() is None, "the server ended"
-        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5):
-            return
-        time.sleep(0.2)
-    raise TimeoutError(f"{url} did not answer in {_START_TIMEOUT} s")
+    def hangs(path: str, body: bytes) -> int | None:
+        if since not in body and not hung:
+            return None
+        hung.append(path)
+        over.wait()
+        return 500
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", str(timeout))
+        server.fault = hangs
+        try:
+            yield hung
+            while not hung:  # on a busy machine the client gives up before the request is read
+                time.sleep(0.02)
+        finally:
+            server.fault = lambda _path, _body: None
+            over.set()
 
 
 @contextlib.contextmanager

@@ -55,13 +55,19 @@ def kill_workers(folder, job, seconds):
     """Start two workers, wait until they train, and kill both after a random time."""
     before = trainings(folder).total()
     workers = [start(folder, job) for _ in range(2)]
-    patience = time.monotonic() + 60.0
-    while trainings(folder).total() == before and time.monotonic() < patience:
-        time.sleep(0.02)
+    wait_until(lambda: trainings(folder).total() > before)
     time.sleep(seconds)
     for worker in workers:
         worker.send_signal(signal.SIGKILL)
         worker.communicate()
+
+
+def wait_until(condition, patience=120.0):
+    """Return once a condition holds, however busy the machine is."""
+    end = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < end, "nothing came of it"
+        time.sleep(0.02)
 
 
 def trainings(folder):
@@ -234,19 +240,21 @@ def test_a_recovery_that_died_half_way_is_finished_by_the_next(storage, study_na
 
 
 def test_trials_keep_beating_while_they_train(tmp_path):
-    beats = []
     url = f"sqlite:///{tmp_path / 'study.db'}"
     study = optuna.create_study(storage=url, study_name="beats")
 
     def slow(trial, seed):
         for _ in range(2):
-            time.sleep(0.15)
-            beats.append(study.trials[0].user_attrs[BEAT])
+            waits_for_a_beat_after(time.time(), study)
         return 0.0
 
     study.optimize(SeedObjective(slow, seeds=[0], n_base=1, heartbeat=0.05), n_trials=1)
-    assert beats[1] > beats[0]
+    assert study.trials[0].value == 0.0
     study._storage._backend.engine.dispose()
+
+
+def waits_for_a_beat_after(moment, study):
+    wait_until(lambda: study.trials[0].user_attrs.get(BEAT, 0.0) > moment)
 
 
 def test_a_training_of_this_process_counts_as_alive_after_a_pause(tmp_path):
@@ -301,18 +309,16 @@ def test_a_search_says_that_another_worker_took_a_trial_over(tmp_path):
 def test_beats_go_on_after_the_storage_was_away(tmp_path):
     path = tmp_path / "journal.log"
     study = optuna.create_study(storage=open_journal(path))
-    beats = []
 
     def slow(trial, seed):
         path.rename(tmp_path / "away")
         time.sleep(0.2)
         (tmp_path / "away").rename(path)
-        time.sleep(0.2)
-        beats.append(study.trials[0].user_attrs[BEAT])
+        waits_for_a_beat_after(time.time(), study)
         return 0.0
 
     study.optimize(SeedObjective(slow, seeds=[0], n_base=1, heartbeat=0.05), n_trials=1)
-    assert time.time() - beats[0] < 0.2
+    assert study.trials[0].value == 0.0
 
 
 def test_an_interrupt_stops_the_finals_at_once_and_they_resume(tmp_path):

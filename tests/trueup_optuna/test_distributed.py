@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 import optuna
@@ -20,7 +21,7 @@ from trueup_optuna.study.companions import companion
 from trueup_optuna.study.trial_state import seed_records
 
 
-def run_study(storage, name):
+def run_study(storage, name, n_trials=8):
     study = optuna.create_study(
         storage=storage,
         study_name=name,
@@ -28,7 +29,7 @@ def run_study(storage, name):
         pruner=SeedRacePruner(8),
         load_if_exists=True,
     )
-    study.optimize(SeedObjective(train, seeds=SeedList(6)), n_trials=8)
+    study.optimize(SeedObjective(train, seeds=SeedList(6)), n_trials=n_trials)
     return study
 
 
@@ -43,31 +44,34 @@ def check(study):
         assert values == [result(trial.params["x"], seed) for seed in range(len(values))]
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+@contextmanager
+def shared_port():
+    """Hold a port that gRPC, which shares its ports, can serve at, and nobody else can take."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 def test_a_grpc_proxy_before_a_database(tmp_path):
     pytest.importorskip("grpc")
     database = RDBStorage(f"sqlite:///{tmp_path / 'study.db'}")
-    port = free_port()
-    server = threading.Thread(
-        target=optuna.storages.run_grpc_proxy_server,
-        args=(database,),
-        kwargs={"host": "127.0.0.1", "port": port},
-        daemon=True,
-    )
-    server.start()
-    proxy = optuna.storages.GrpcStorageProxy(host="127.0.0.1", port=port)
-    proxy.wait_server_ready(timeout=30)
-    try:
-        check(run_study(proxy, "proxied"))
-    finally:
-        proxy.close()
-        database.engine.dispose()
+    with shared_port() as port:
+        server = threading.Thread(
+            target=optuna.storages.run_grpc_proxy_server,
+            args=(database,),
+            kwargs={"host": "127.0.0.1", "port": port},
+            daemon=True,
+        )
+        server.start()
+        proxy = optuna.storages.GrpcStorageProxy(host="127.0.0.1", port=port)
+        proxy.wait_server_ready(timeout=120)
+        try:
+            check(run_study(proxy, "proxied"))
+        finally:
+            proxy.close()
+            database.engine.dispose()
 
 
 @pytest.mark.filterwarnings("ignore")  # Dask and its event loops warn about their own insides
@@ -122,22 +126,28 @@ def train_there(trial, seed):
 
 def test_failures_elsewhere_are_those_of_here():
     study = run_study(optuna.storages.InMemoryStorage(), "failures elsewhere")
-    both = threading.Barrier(2, timeout=1)  # else the last one may find nobody left to race
+    with ThreadPoolExecutor(2) as pool:
+        with pytest.raises(RuntimeError, match="no memory"):
+            finals(study, break_there, budget=4, executor=pool)
+        with pytest.raises(UndefinedMetricError, match="at least two of the seeds"):
+            confirm(study, break_there, n_seeds=3, executor=pool, catch=RuntimeError)
+    with pytest.raises(InvalidInputError, match="executor must have a method submit; got 4"):
+        finals(study, train, budget=4, executor=4)
+
+
+def test_two_configurations_that_fail_elsewhere_leave_none():
+    study = run_study(optuna.storages.InMemoryStorage(), "failures elsewhere", n_trials=2)
+    both = threading.Barrier(2, timeout=120)  # one that failed first would leave no race
 
     def break_together(trial, seed):
         both.wait()
         raise RuntimeError("no memory")
 
-    with ThreadPoolExecutor(2) as pool:
-        with pytest.raises(RuntimeError, match="no memory"):
-            finals(study, break_there, budget=4, executor=pool)
-        with pytest.raises(UndefinedMetricError, match="that the finals dropped"):
-            finals(study, break_together, budget=40, executor=pool, catch=RuntimeError, workers=2)
-        study = run_study(optuna.storages.InMemoryStorage(), "failures elsewhere")
-        with pytest.raises(UndefinedMetricError, match="at least two of the seeds"):
-            confirm(study, break_there, n_seeds=3, executor=pool, catch=RuntimeError)
-    with pytest.raises(InvalidInputError, match="executor must have a method submit; got 4"):
-        finals(study, train, budget=4, executor=4)
+    with (
+        ThreadPoolExecutor(2) as pool,
+        pytest.raises(UndefinedMetricError, match="that the finals dropped"),
+    ):
+        finals(study, break_together, budget=40, executor=pool, catch=RuntimeError, workers=2)
 
 
 def break_there(trial, seed):

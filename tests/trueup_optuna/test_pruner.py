@@ -187,7 +187,7 @@ def test_a_decision_at_a_thousand_trials_is_quick():
     trial.should_prune()
     seconds = []
     for _ in range(15):
-        started = time.perf_counter()
+        started = time.thread_time()  # of the processor alone, whoever else waits for it
         trial.should_prune()
-        seconds.append(time.perf_counter() - started)
+        seconds.append(time.thread_time() - started)
     assert min(seconds) < 0.025  # five times the goal, which benchmarks measure on an idle machine

@@ -104,7 +104,7 @@ def serving(app) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning"))
     thread = Thread(target=server.run, daemon=True)
     thread.start()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not server.started:
         assert time.monotonic() < deadline, "the server did not start"
         time.sleep(0.02)
@@ -126,6 +126,11 @@ class Visit:
         """Open a path and wait until nothing is loaded any more."""
         self.page.goto(self.address + path, wait_until="networkidle")
         return self.page
+
+    def follow(self, link) -> None:
+        """Click a link and wait until nothing of the page behind it is loaded any more."""
+        with self.page.expect_navigation(wait_until="networkidle"):
+            link.click()
 
 
 @pytest.fixture(
@@ -149,6 +154,7 @@ def browser():
 def visit(browser, served) -> Iterator[Visit]:
     """A fresh page; it must end without an error, a refusal by its policy or a foreign request."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(300_000)  # milliseconds: on a busy machine 30 s may be too few
     seen = Visit(context.new_page(), served)
     seen.page.on(
         "console",

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import suppress
 
 import pytest
 from click.testing import CliRunner
@@ -19,36 +20,41 @@ from trueup_cli.app import app
 from trueup_ui.read.studies import open_study_storage
 
 
+def started(uri):
+    """Return a process that serves, and its port; a port that somebody else took is left to him."""
+    command = [sys.executable, "-c", "from trueup_cli import main; main()", "ui"]
+    for _ in range(5):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        process = subprocess.Popen(
+            [*command, "--tracking-uri", uri, "--port", str(port), "--host", "0.0.0.0"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        if answers(f"http://127.0.0.1:{port}/static/icon.svg", process):
+            return process, port
+        _, errors = process.communicate()
+        assert "address already in use" in errors, errors
+    raise AssertionError("no port was free")
+
+
+def answers(address, process):
+    deadline = time.monotonic() + 300
+    while process.poll() is None:
+        assert time.monotonic() < deadline
+        with suppress(OSError), urllib.request.urlopen(address):
+            return True
+        time.sleep(0.1)
+    return False
+
+
 def test_the_command_serves_warns_of_an_open_host_and_ends_quietly(filled):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [
-        sys.executable,
-        "-c",
-        "from trueup_cli import main; main()",
-        "ui",
-        "--tracking-uri",
-        filled.uri,
-    ]
-    process = subprocess.Popen(
-        [*command, "--port", str(port), "--host", "0.0.0.0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/static/icon.svg"):
-                break
-        except OSError:
-            assert time.monotonic() < deadline
-            assert process.poll() is None, process.communicate()
-            time.sleep(0.1)
+    process, port = started(filled.uri)
     assert ask(f"http://127.0.0.1:{port}/experiment/{filled.experiment}")[0] == 200
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=30)
+    output, errors = process.communicate(timeout=300)
     assert f"trueup on http://0.0.0.0:{port}" in output
     assert errors.startswith("warning: whoever reaches 0.0.0.0")
     assert "Traceback" not in errors

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import base64
-import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
 import urllib.request
 
 import pytest
 from mlflow import MlflowClient
 from tests.databases import new_database
+from tests.mlflow_server import mlflow_server
 from tests.trueup_ui.stores import log_seeds
 from tests.trueup_ui.test_server import ask
 
@@ -41,42 +36,15 @@ def guarded(tmp_path_factory):
     secret = client.create_experiment("secret", artifact_location=(folder / "files").as_uri())
     log_seeds(client, secret, "hidden pipeline", 0.5, range(2))
     (folder / "auth.ini").write_text(CONFIG.format(folder=folder, admin=ADMIN))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     environment = {
-        **os.environ,
         "MLFLOW_AUTH_CONFIG_PATH": str(folder / "auth.ini"),
         "MLFLOW_AUTH_ADMIN_PASSWORD": ADMIN[1],
         "MLFLOW_FLASK_SERVER_SECRET_KEY": "0123456789abcdef",
-        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
-    command = [sys.executable, "-m", "mlflow", "server", "--app-name", "trueup-basic-auth"]
-    command += ["--backend-store-uri", store, "--port", str(port), "--workers", "1"]
-    with (folder / "log").open("w") as log:
-        server = subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
-        )
-    address = f"http://127.0.0.1:{port}"
-    try:
-        _wait(address, server)
+    app = ("--app-name", "trueup-basic-auth")
+    with mlflow_server(folder, store, *app, environment=environment) as address:
         _create_user(address)
         yield address, secret
-    finally:
-        server.terminate()
-        server.wait(30)
-
-
-def _wait(address: str, server: subprocess.Popen) -> None:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        assert server.poll() is None, "the server ended"
-        try:
-            with urllib.request.urlopen(f"{address}/health", timeout=5):
-                return
-        except OSError:
-            time.sleep(0.3)
-    raise TimeoutError(address)
 
 
 def _create_user(address: str) -> None:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 from tests.trueup_ui.stores import HOSTILE, log_seeds
 
 ALL = ("pipelines", "compare", "studies", "fields", "models", "model", "nothing")
@@ -33,32 +34,32 @@ def test_a_reader_clicks_through_all_pages(visit, filled):
     rows = page.locator("table.pipelines tbody tr")
     assert rows.count() == 4
     assert page.locator(".strip").first.locator("circle").count() == 12
-    page.get_by_role("link", name="a | plain `name`").click()
+    visit.follow(page.get_by_role("link", name="a | plain `name`"))
     page.wait_for_selector(".chart canvas")
     page.get_by_label("each seed").check()
     assert page.locator("table.seeds tbody tr").count() == 6
-    page.get_by_role("link", name="Compare").click()
+    visit.follow(page.get_by_role("link", name="Compare"))
     assert page.locator(".matrix .wins").count() > 0
     assert page.locator(".matrix .refused").count() == 6
     page.locator(".matrix .inconclusive").first.get_by_text("more seed").wait_for()
     page.get_by_text("Copy as Markdown").click()
-    page.wait_for_load_state("networkidle")
-    assert "| pipeline |" in page.locator("textarea").input_value()
-    page.locator(".matrix .loses a").first.click()
+    markdown = page.locator("textarea")  # which a script fills
+    expect(markdown).to_have_value(re.compile(r"\| pipeline \|"), timeout=300_000)
+    visit.follow(page.locator(".matrix .loses a").first)
     assert page.locator("#pair .tie").count() == 6 + 2
     assert "beats" in page.locator("#pair .verdict").inner_text()
     assert page.locator(".decisions li").count() == 1
-    page.get_by_role("link", name="Studies").click()
-    page.locator("table").last.locator("tbody a").first.click()
+    visit.follow(page.get_by_role("link", name="Studies"))
+    visit.follow(page.locator("table").last.locator("tbody a").first)
     assert page.locator(".race tr.selected").count() == 1
     assert "Confirmed on unseen seeds" in page.locator(".facts").inner_text()
     assert page.locator(".panels figure").count() == 2
-    page.get_by_role("link", name="Fields").click()
+    visit.follow(page.get_by_role("link", name="Fields"))
     assert page.locator(".levels tbody tr").count() == 100
-    page.get_by_role("link", name="Next →").click()
+    visit.follow(page.get_by_role("link", name="Next →"))
     assert page.locator(".pager").inner_text().startswith("101 to 200 of 306")
-    page.get_by_role("link", name="Models").click()
-    page.get_by_role("link", name="demand").click()
+    visit.follow(page.get_by_role("link", name="Models"))
+    visit.follow(page.get_by_role("link", name="demand"))
     assert page.locator(".batches tbody tr").count() == 3
     assert page.locator("path.realized").count() == 2 + 1
 

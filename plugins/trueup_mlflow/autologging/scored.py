@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import trueup
 from trueup import Evaluation, Split
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.read.targets import columns_are_known
+from trueup.read.rows import columns_are_known
 
 _AGREEMENT = 1e-4  # float32 means over many rows are off by a few 1e-6
 

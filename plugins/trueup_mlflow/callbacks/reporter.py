@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueup import Evaluation
-from trueup.read.targets import columns_are_known
+from trueup.read.rows import columns_are_known
 from trueup_mlflow.log.log_evaluation import log_evaluation
 from trueup_mlflow.write.failures import describe, told, warn
 from trueup_mlflow.write.items import metric_key

@@ -40,6 +40,7 @@ from trueup_mlflow.write.monitor_items import (
     BatchRecord,
     of_newest_metric,
 )
+from trueup_mlflow.write.segment_items import segments_of
 
 _log = logging.getLogger("trueup")
 
@@ -293,7 +294,8 @@ def report(model_uri: str, path: str | Path, *, thresholds: Sequence[float | str
     figure = draw_series(batches, shown)
     aliases = client.get_model_version(version.name, version.version).aliases
     state = state_of(batches, min(shown, default=None))
-    page = replace_file(path, render_report(version.uri, batches, figure, state, aliases))
+    levels = segments_of(store.run().data.to_proto().metrics, batches[0].metric)
+    page = replace_file(path, render_report(version.uri, batches, figure, state, aliases, levels))
     run_id = store.run_id
     client.log_artifact(run_id, str(page), "trueup")
     client.log_text(run_id, figure, "trueup/monitor.svg")

@@ -15,9 +15,9 @@ from trueup_mlflow.monitor.batch.tables import read_table
 from trueup_mlflow.monitor.realizing import realized_segments
 from trueup_mlflow.monitor.session import Session
 from trueup_mlflow.monitor.store import ROW_ID, SEGMENT, MonitorStore
-from trueup_mlflow.write.monitor_items import BatchRecord, segment_metrics
+from trueup_mlflow.write.monitor_items import BatchRecord
+from trueup_mlflow.write.segment_items import MIN_ROWS, segment_metrics
 
-MIN_ROWS = 30
 MAX_LEVELS = 50
 
 _NOT_IN_KEYS = re.compile(r"[^\w\-. /]")
@@ -76,7 +76,8 @@ def estimate_segments(
     _say_left_out(segment, keys, levels)
     found = {key: _level(session, record, rows[keys == key]) for key in levels}
     for key, estimate in found.items():  # once, however often the batch is given
-        session.store.log(record, segment_metrics(key, estimate))
+        if estimate.is_finite:
+            session.store.log(record, segment_metrics(key, estimate))
     if schema.row_id is not None and levels and record.logged:
         kept = pd.DataFrame({ROW_ID: rows[schema.row_id], SEGMENT: keys})[keys.isin(levels)]
         session.store.keep_segments(record.digest, segment, kept)

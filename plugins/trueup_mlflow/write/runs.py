@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from mlflow.entities import Param, Run
+from mlflow.entities import Experiment, LifecycleStage, Param, Run
 from mlflow.exceptions import MlflowException
 
 from trueup.errors import InvalidInputError
@@ -49,15 +49,37 @@ def all_pages(search: Callable[..., Any], *args: Any, **options: Any) -> Iterato
 
 
 def find_run(client: Any, run_id: str, *, argument: str = "run_id") -> Run:
-    """Return a run; refuse an id that the store does not have."""
+    """Return a run; refuse an id that the store does not have, or of a run that was deleted."""
+    rule = f"{argument} must be a run of the store"
     try:
-        return client.get_run(run_id)
+        run: Run = client.get_run(run_id)
     except MlflowException as refusal:
         if refusal.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
             raise
         got = f"{run_id!r}: {refusal.message.rstrip('.')}"
-        rule = f"{argument} must be a run of the store"
         raise InvalidInputError(rule, got, store_of(client)) from refusal
+    if run.info.lifecycle_stage == LifecycleStage.DELETED:
+        mend = f"Restore it: mlflow runs restore --run-id {run_id}."
+        raise InvalidInputError(rule, f"{run_id!r}, which was deleted", mend)
+    return run
+
+
+def find_experiment(client: Any, name: str, *, argument: str) -> Experiment | None:
+    """Return an experiment by its name; None where it has yet to be made.
+
+    Raises
+    ------
+    InvalidInputError
+        If it was deleted: MLflow keeps its name, and takes no run for it.
+    """
+    found: Experiment | None = client.get_experiment_by_name(name)
+    if found is not None and found.lifecycle_stage == LifecycleStage.DELETED:
+        raise InvalidInputError(
+            f"{argument} must be an experiment that is not deleted",
+            repr(name),
+            f"Restore it: mlflow experiments restore --experiment-id {found.experiment_id}.",
+        )
+    return found
 
 
 def new_run(client: Any, experiment_id: str, tags: Mapping[str, str]) -> str:

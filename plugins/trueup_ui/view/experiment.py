@@ -6,7 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from trueup_mlflow.write.items import bias_cost_key, bias_term_key, calibrated_key, field_key
+from trueup_mlflow.write.items import (
+    SCORING_ROLE,
+    bias_cost_key,
+    bias_term_key,
+    calibrated_key,
+    field_key,
+)
 from trueup_ui.read.stored_run import StoredRun
 from trueup_ui.view.charts import Axis, Strip, Tick, strip
 from trueup_ui.view.numbers import MISSING, decimals_of, fixed, percent
@@ -66,7 +72,11 @@ class Row:
 
 @dataclass(frozen=True)
 class ExperimentPage:
-    """Everything that the page shows; ``n_ranked`` pipelines have a rank on both metrics."""
+    """Everything that the page shows.
+
+    Runs either train or, ``n_scoring`` of them, score files; ``n_ranked`` pipelines have a rank on
+    both metrics.
+    """
 
     choice: Choice
     metrics: tuple[str, ...]
@@ -76,6 +86,7 @@ class ExperimentPage:
     n_left_out: int
     n_runs: int
     n_stored: int
+    n_scoring: int
     n_ranked: int
     ticks: tuple[Tick, ...]
 
@@ -111,6 +122,7 @@ def experiment_page(runs: Sequence[StoredRun], choice: Choice) -> ExperimentPage
         grouping.n_left_out,
         len(trainings(runs)),
         len(runs),
+        sum(run.role == SCORING_ROLE for run in runs),
         sum(rank is not None for rank in ranks),
         axis.ticks() if rows else (),
     )

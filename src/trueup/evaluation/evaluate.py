@@ -20,8 +20,9 @@ from trueup.fields.columns import read_binary_rows
 from trueup.fields.measure import calibration_of_rows
 from trueup.losses import Loss
 from trueup.losses.elementary import scaled
-from trueup.read.frames import by_position, columns_of
-from trueup.read.rows import Rows, read_rows, require_fields
+from trueup.read.frames import by_position, columns_of, require_fields
+from trueup.read.ids import FewIds
+from trueup.read.rows import Rows, read_rows
 from trueup.read.times import read_times
 from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
@@ -136,6 +137,10 @@ def evaluate(
             evaluation = summary.compute()
             return replace(evaluation, fields=_measured(fields, summary.loss, columns))
     rows = read_rows(**columns, loss=loss, row_id=row_id, times=times)
+    if row_id is not None and (split.n_groups or 1) > 1:
+        ids = FewIds()
+        ids.look(rows.row_id)
+        ids.warn()
     if rows.weight is not None:
         say_if_few(rows.weight, len(rows.y_true))
     return score(

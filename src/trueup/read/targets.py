@@ -1,12 +1,9 @@
-"""Labels and predictions as arrays, checked, and what is valid in them but should be said."""
+"""Labels and predictions as arrays, checked."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +11,6 @@ from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import EPS, FloatArray, Loss
-from trueup.losses.elementary import expit
 from trueup.read.columns import (
     LOST_LABEL,
     as_array,
@@ -25,110 +21,35 @@ from trueup.read.columns import (
     reads_as_missing,
     refuse_rows,
 )
-from trueup.user_warning import warn_user
 
 ROW_SUM_TOLERANCE = 1e-5  # float32 softmax outputs are off by about 1e-7 for each class
 SATURATING_LOGIT = {"float32": 16.6, "float16": 7.6}
 """Logit from which a probability of that type is exactly 1."""
-_HEAD = 16
-_TELLING_ROWS = 50
-"""With fewer rows, equal columns and logits in [0, 1] may be chance."""
-_known: ContextVar[bool] = ContextVar("columns_are_known", default=False)
 
 
-@contextmanager
-def columns_are_known() -> Iterator[None]:
-    """Doubt no column that a framework has named: the logits of a first epoch may be in [0, 1]."""
-    before = _known.set(True)
-    try:
-        yield
-    finally:
-        _known.reset(before)
+def read_prediction(y_pred: Any, y_logit: Any) -> NDArray[Any]:
+    """Return the array that was given, of one or two dimensions."""
+    if (y_pred is None) == (y_logit is None):
+        got = "neither" if y_pred is None else "both"
+        raise InvalidInputError(
+            "y_pred must be given, or y_logit in its place",
+            got,
+            "Pass exactly one of the two.",
+        )
+    name, values = ("y_pred", y_pred) if y_logit is None else ("y_logit", y_logit)
+    array = as_array(values, name)
+    if array.ndim not in (1, 2):
+        raise InvalidInputError(
+            f"{name} must have one or two dimensions",
+            f"shape {array.shape}",
+            "Pass one row of predictions for each row.",
+        )
+    return array
 
 
-@dataclass
-class Notices:
-    """What is valid, but should be said once for all rows of a call: sums over its rows."""
-
-    sums: Counter[str] = field(default_factory=Counter)
-    equal_range: tuple[float, float] = (np.inf, -np.inf)
-    """Of the predictions in blocks where they equal the labels."""
-    gain: FloatArray = field(default_factory=lambda: np.zeros(2))
-    """What logits gain where they are taken for probabilities, and its square."""
-
-    def look(
-        self, y_true: FloatArray, given: FloatArray, weight: FloatArray | None, *, is_logit: bool
-    ) -> None:
-        """Keep what tells that a column is not what it is said to be; a few rows tell mostly."""
-        if len(given) == 0:
-            return
-        head = given[:_HEAD]
-        n = len(given) if weight is None else int(np.count_nonzero(weight))
-        self.sums["seen"] += n
-        if np.array_equal(head, y_true[:_HEAD]) and np.array_equal(given, y_true):
-            self.sums["equal"] += n
-            self._widen(float(given.min()), float(given.max()))
-        if is_logit and _in_unit(head) and _in_unit(given):
-            gains = _gains_as_probabilities(y_true, given)
-            self.sums["in unit"] += n
-            self.gain += n * np.array([gains.mean(), (gains**2).mean()])
-
-    def _widen(self, low: float, high: float) -> None:
-        self.equal_range = min(self.equal_range[0], low), max(self.equal_range[1], high)
-
-    def add(self, other: Notices) -> None:
-        """Count the rows of another part of the call."""
-        self.sums.update(other.sums)
-        self._widen(*other.equal_range)
-        self.gain += other.gain
-
-    def warn(self) -> None:
-        """Warn the caller of trueup."""
-        for dtype, logit in SATURATING_LOGIT.items():
-            if n_saturated := self.sums[dtype]:
-                warn_user(
-                    f"{n_saturated} {dtype} predictions are exactly 1.0: {dtype} probabilities "
-                    f"saturate at a logit of {logit}. Pass y_logit, or float64 probabilities."
-                )
-        if n_clipped := self.sums["clipped"]:
-            warn_user(
-                f"{n_clipped} predictions are 0 or 1, or closer to it than float64's eps; "
-                "the logarithm is clipped at eps."
-            )
-        if self.sums["seen"] >= _TELLING_ROWS and not _known.get():
-            self._warn_of_mistaken_columns(self.sums["seen"])
-
-    def _warn_of_mistaken_columns(self, n: int) -> None:
-        low, high = self.equal_range
-        if self.sums["equal"] == n and low < high:
-            warn_user(
-                f"The predictions equal y_true in all {n:,} rows: a column of labels may "
-                "have been taken for them. Pass what the model predicted."
-            )
-        elif self.sums["in unit"] == n and self._are_better_as_probabilities(n):
-            warn_user(
-                f"All {n:,} values of y_logit are in [0, 1], and fit better as "
-                "probabilities. If they are, pass them as y_pred."
-            )
-
-    def _are_better_as_probabilities(self, n: int) -> bool:
-        """Tell by more than two standard errors: small logits of an early epoch do not fit so."""
-        mean, square = self.gain / n
-        return bool(mean > 2.0 * np.sqrt(max(square - mean**2, 0.0) / n))
-
-
-def _in_unit(values: FloatArray) -> bool:
-    return float(values.min()) >= 0.0 and float(values.max()) <= 1.0
-
-
-def _gains_as_probabilities(y_true: FloatArray, logit: FloatArray) -> FloatArray:
-    """Return by how much the squared error of each row falls where its logit is a probability.
-
-    Of several classes the sum of the row tells: 1 where it sums to 1, else -1.
-    """
-    if logit.ndim == 2:
-        return np.where(np.abs(logit.sum(axis=1) - 1.0) <= ROW_SUM_TOLERANCE, 1.0, -1.0)
-    return np.asarray((y_true - expit(logit)) ** 2 - (y_true - logit) ** 2)
+def n_columns(prediction: NDArray[Any]) -> int:
+    """Return the number of columns, 1 for a one-dimensional array."""
+    return prediction.shape[1] if prediction.ndim == 2 else 1
 
 
 def read_probabilities(y_proba: Any) -> FloatArray:
@@ -136,15 +57,18 @@ def read_probabilities(y_proba: Any) -> FloatArray:
     return _check_binary(floats(as_array(y_proba, "y_proba"), "y_proba"), "y_proba")
 
 
-def check_prediction(array: NDArray[Any], loss: Loss, notices: Notices) -> FloatArray:
-    """Return probabilities, targets or rates as float64, checked for their range."""
+def check_prediction(array: NDArray[Any], loss: Loss, certain: Counter[str]) -> FloatArray:
+    """Return probabilities, targets or rates as float64, checked for their range.
+
+    Those that are as good as certain are valid, and counted by what becomes of them.
+    """
     if loss.task == "binary" and _are_certainly_probabilities(array):
         return array.astype(np.float64, copy=False)
     prediction = floats(array, "y_pred", UnscorableInputError)
     if loss.task in ("binary", "multiclass"):
         check = _check_binary if loss.task == "binary" else _check_row_sums
         prediction = check(prediction, "y_pred")
-        _notice_certain(array, prediction, notices)
+        _count_certain(array, prediction, certain)
         return prediction
     prediction = column(prediction, "y_pred")
     if loss.task in ("counts", "positive"):
@@ -190,11 +114,11 @@ def _check_row_sums(probability: FloatArray, name: str) -> FloatArray:
     return probability
 
 
-def _notice_certain(array: NDArray[Any], probability: FloatArray, notices: Notices) -> None:
+def _count_certain(array: NDArray[Any], probability: FloatArray, certain: Counter[str]) -> None:
     """Count the rows that saturate their type, and those at which the logarithm is clipped."""
     if array.dtype.name in SATURATING_LOGIT:
-        notices.sums[array.dtype.name] += _n_rows(array == 1.0)
-    notices.sums["clipped"] += _n_rows((probability < EPS) | (probability > 1.0 - EPS))
+        certain[array.dtype.name] += _n_rows(array == 1.0)
+    certain["clipped"] += _n_rows((probability < EPS) | (probability > 1.0 - EPS))
 
 
 def _n_rows(cells: NDArray[np.bool_]) -> int:

@@ -17,9 +17,9 @@ from trueup.fields.levels import Levels
 from trueup.losses import FloatArray, Loss
 from trueup.losses.elementary import expit
 from trueup.read.columns import as_array, column, read_weight
+from trueup.read.frames import require_fields
 from trueup.read.ids import read_ids
-from trueup.read.rows import Place, Rows, read_rows, require_fields
-from trueup.read.targets import Notices
+from trueup.read.rows import Notices, Place, Rows, read_rows
 from trueup.summaries.field import FieldSummary, read_whole_levels
 
 Result = TypeVar("Result")

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from trueup._kernels import Engine, engine
+from trueup._kernels import Engine, UInt64Array, engine
 from trueup.arguments import whole_number
 from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
 from trueup.losses import Loss
 from trueup.losses.elementary import expit
 from trueup.read.frames import by_position, columns_of
-from trueup.read.targets import Notices
+from trueup.read.ids import FewIds
+from trueup.read.rows import Notices
 from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Split, kernel_rule
@@ -75,8 +76,7 @@ class LossSummary:
 
     def reset(self) -> None:
         """Forget all rows."""
-        n_classes = 2 if self.loss.task == "binary" else 1
-        self._totals = RowTotals(self._n_groups, n_classes)
+        self._totals = RowTotals(self._n_groups, 2 if self.loss.task == "binary" else 1)
         self._state: State = self._state_type(self._n_groups)
         self._fields: dict[str, FieldSummary] = {}
 
@@ -149,8 +149,7 @@ class LossSummary:
                 f"{self!r} and {other!r}",
                 "Make all of them with the same arguments.",
             )
-        both_positional = self._totals.positional and other._totals.positional
-        if both_positional and self._n_groups > 1:
+        if self._n_groups > 1 and self._totals.positional and other._totals.positional:
             raise StateMismatchError(
                 f"row_id must be given in summaries that are merged with {self.split!r}",
                 "positions in both",
@@ -200,13 +199,7 @@ class LossSummary:
         return pack(header, arrays)
 
     def restore(self, header: Mapping[str, Any], arrays: Arrays) -> None:
-        """Take the state that ``to_bytes`` stored.
-
-        Raises
-        ------
-        CorruptFileError
-            If an array is missing, unknown, or of another type or shape than this summary's.
-        """
+        """Take the state that ``to_bytes`` stored; refuse arrays that it does not have."""
         fields = fields_from_json(header.get("fields"))
         sums = {f"field_{i}": FieldSummary("", one).sums for i, one in enumerate(fields.values())}
         state = self._state.pattern(arrays)
@@ -245,6 +238,7 @@ class LossSummary:
         part._fields = {name: FieldSummary(name, one.names) for name, one in batch.levels.items()}
         for block in part._absorb_plain(batch, share, self.n, kernels, notices):
             rows = batch.read(self.loss, block, self.n, notices)
+            self._look_at_ids(rows.row_id if batch.has_ids else None, notices)
             groups = self.split.groups(rows.row_id, None)
             part._totals.add(rows, groups, kernels)
             part._state.add(rows, groups, kernels)
@@ -276,11 +270,17 @@ class LossSummary:
                 self._totals.absorb(absorbed)
                 seen = plain.leading(absorbed.n)
                 notices.look(seen.label, seen.prediction, seen.weight, is_logit=seen.is_logit)
+                self._look_at_ids(seen.row_id, notices)
                 if batch.levels:
                     columns = probability_columns(seen)
                     batch.add_cells(slice(rest.start, start), columns, self._fields, kernels)
                 if start < block.stop:
                     yield slice(start, start := min(start + _CAREFUL_ROWS, block.stop))
+
+    def _look_at_ids(self, row_id: UInt64Array | None, notices: Notices) -> None:
+        if row_id is not None and self._n_groups > 1:
+            notices.ids = notices.ids or FewIds()
+            notices.ids.look(row_id)
 
     def _absorb(self, other: Self) -> None:
         """Add the rows of a summary of the same kind and split."""

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import time
 import warnings
 
 import mlflow
@@ -10,6 +9,7 @@ import optuna
 import pytest
 from mlflow.tracking import MlflowClient
 from tests.databases import new_database
+from tests.trueup_mlflow.conftest import hanging
 
 from trueup.errors import TrueupWarning
 from trueup_mlflow.log.log_study import log_study
@@ -199,22 +199,11 @@ def test_run_of_the_study_says_what_was_selected_with_a_picture(client):
 
 def test_hung_server_costs_one_timeout(server, monkeypatch):
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "2")
     monkeypatch.setattr(writer, "SILENT", failures.Breaker())
     report = report_study(tuned())
-    hung = []
-
-    def hangs(path, body):
-        if b"_by_seed" in body or hung:  # from the first write of a metric on
-            hung.append(path)
-            time.sleep(2.5)
-            return 500
-        return None
-
-    server.fault = hangs
-    with warnings.catch_warnings(record=True) as told:
+    first_metric = b"_by_seed"
+    with warnings.catch_warnings(record=True) as told, hanging(server, first_metric, 5) as hung:
         warnings.simplefilter("always", TrueupWarning)
         assert log_study(report) is None
     assert "the store does not answer" in str(told[-1].message)
     assert len(hung) == 1
-    server.fault = lambda _path, _body: None

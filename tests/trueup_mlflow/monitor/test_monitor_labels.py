@@ -205,6 +205,9 @@ def test_levels_of_a_column_have_estimates_of_their_own(session, tmp_path):
     assert [line.split()[0] for line in ran.output.splitlines()][1:] == ["north", "s$"]
     run = MonitorStore(version(), MlflowClient()).run()
     assert run.data.metrics["segment/region/s_/estimated_mse"] > 0.0
+    assert run.data.metrics["segment/region/s_/estimated_mse_rows"] == 40.0
+    page = monitor.report(URI, tmp_path / "page.html").read_text()
+    assert "<td>region/s_</td><td>2030-02-28</td>\n<td>40 (few)</td>" in page
     refused = CliRunner().invoke(command, [*arguments, "--segment", "none"])
     assert "--segment must be a column of the batch; got 'none'" in refused.output
 

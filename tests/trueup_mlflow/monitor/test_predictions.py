@@ -156,3 +156,19 @@ def test_packages_that_differ_from_what_the_model_asks_for_are_named(tmp_path, c
     assert "trueup-of-tomorrow (none is installed)" in said[0]
     assert "pandas" not in said[0]
     assert "torch" not in said[0]
+
+
+def test_a_refusal_by_the_model_names_columns_and_types_and_shows_no_cell(tmp_path):
+    def make(table):
+        return table["a"].astype(float)
+
+    model, secret = loaded(tmp_path, make), "Jane Doe"
+    schema = check(model, rows().assign(b=1)).schema
+    batch = rows().assign(b=2, a=lambda t: t["a"].astype(object).where(t.index != 3, secret))
+    with pytest.raises(InvalidInputError) as refused:
+        model.predict(batch, schema)
+    assert "ValueError from the model for 'a' (object, numbers in the reference), 'b'" in str(
+        refused.value
+    )
+    assert secret not in str(refused.value)
+    assert refused.value.__cause__ is None

@@ -28,7 +28,7 @@ FloatArray = NDArray[np.float64]
 
 _log = logging.getLogger("trueup")
 
-_LONGEST_REASON = 160
+_MOST_COLUMNS = 10
 _HARD_ROWS = 30
 
 
@@ -93,9 +93,10 @@ class LoadedModel:
         except Exception as failure:  # a schema that differs reads differently in each flavor
             raise InvalidInputError(
                 "rows must be what the model takes",
-                f"columns {list(served.columns)}: {_short(failure)}",
-                "Pass the columns that the model was trained on.",
-            ) from None  # the cause may print rows
+                f"{type(failure).__name__} from the model for {_kinds(served, schema)}",
+                "Pass the columns that the model was trained on, of the same types. What the model "
+                "says is left out, as it may show cells: its own predict on the rows shows it.",
+            ) from None
         return self._finite(self._one_column(output, len(served), schema))
 
     @property
@@ -213,7 +214,19 @@ def _hard(what: str) -> InvalidInputError:
     )
 
 
-def _short(failure: Exception) -> str:
-    """Return the first line of a failure: what follows may show rows."""
-    line = (str(failure).strip().splitlines() or [type(failure).__name__])[0]
-    return reason_of(ValueError(line[:_LONGEST_REASON]))
+def _kinds(rows: pd.DataFrame, schema: Schema) -> str:
+    """Return columns with their types, those first that were numbers in the reference and aren't.
+
+    What a failure says is not shown in its place: it may hold cells.
+    """
+
+    def changed(name: Any) -> bool:
+        return str(name) in schema.means and not pd.api.types.is_numeric_dtype(rows[name].dtype)
+
+    names = sorted(rows.columns, key=lambda name: not changed(name))
+    told = [
+        f"{name!r} ({rows[name].dtype}{', numbers in the reference' * changed(name)})"
+        for name in names[:_MOST_COLUMNS]
+    ]
+    more = len(names) - len(told)
+    return ", ".join(told) + f" and {more} more" * (more > 0)
