@@ -213,8 +213,8 @@ class SameResults:
         if self._in_a_row == _SAME:
             warn_user(
                 f"train gave the same result under each seed for {_SAME} configurations in a row: "
-                "its randomness doesn't come from the seed, or it has none. Pass the seed on, or "
-                "use SeedObjective(n_base=1, n_startup_seeds=1) and plain Optuna."
+                "its randomness doesn't come from the seed, or it has none. Pass the seed on; where"
+                " nothing is random, plain Optuna does with one training a configuration."
             )
 
 

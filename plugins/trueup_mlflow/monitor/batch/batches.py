@@ -10,6 +10,7 @@ from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup.monitoring import MSEEstimate
+from trueup.user_warning import warn_user
 from trueup_mlflow import monitor
 from trueup_mlflow.monitor.batch.periods import Period, periods_of
 from trueup_mlflow.monitor.batch.schema import Schema
@@ -20,6 +21,8 @@ from trueup_mlflow.monitor.session import Session
 from trueup_mlflow.write.monitor_items import CHECK_URI_TAG, timestamp_of
 from trueup_mlflow.write.runs import store_of
 
+_NAMED = 5
+
 
 def estimate_periods(
     model_uri: str,
@@ -28,6 +31,7 @@ def estimate_periods(
     time_column: str,
     period: Period = "month",
     time_format: str | None = None,
+    predicted: str | None = None,
 ) -> list[tuple[str, MSEEstimate]]:
     """Estimate and log each calendar period of a table as a batch of its own.
 
@@ -43,6 +47,8 @@ def estimate_periods(
         Calendar period; the end of it is the time of the batch.
     time_format : str, optional
         Format of times that are text, as of ``strptime``; ISO 8601 by default.
+    predicted : str, optional
+        As in :func:`trueup_mlflow.monitor.estimate`.
 
     Returns
     -------
@@ -64,18 +70,36 @@ def estimate_periods(
     ... )]
     ['2026-02']
     """
-    session, found = None, []
+    session, found, labels = None, [], []
     schema = load_schema(resolve(model_uri, MlflowClient()))
     rows = table if is_spark_frame(table) else _rows(table, schema)
     for label, part in periods_of(rows, time_column, period, time_format):
-        session = session or Session.open(model_uri)  # a table without times needs none
+        session = session or Session.open(
+            model_uri, predicted=predicted
+        )  # a table without times needs none
         end = label.end_time.to_pydatetime(warn=False)
         found.append((str(label), session.estimate(part, at=end)))
+        labels.append(label)
+    say_empty(labels)
     return found
 
 
+def say_empty(labels: list[pd.Period]) -> None:
+    """Name the periods between the first and the last that have no rows."""
+    whole = pd.period_range(min(labels), max(labels)) if labels else []
+    empty = [str(label) for label in whole if label not in labels]
+    if empty:
+        more = f" and {len(empty) - _NAMED} more" if len(empty) > _NAMED else ""
+        warn_user(f"no rows of {', '.join(empty[:_NAMED])}{more}: there is no batch of it.")
+
+
 def estimate_chunks(
-    model_uri: str, table: Any, *, rows: int, at: str | datetime | None = None
+    model_uri: str,
+    table: Any,
+    *,
+    rows: int,
+    at: str | datetime | None = None,
+    predicted: str | None = None,
 ) -> list[tuple[str, MSEEstimate]]:
     """Estimate and log each run of consecutive rows of a table as a batch of its own.
 
@@ -89,6 +113,8 @@ def estimate_chunks(
         Rows of a batch; the last one may have fewer.
     at : str or datetime, optional
         Time of the first batch, now by default; each further one is a second later.
+    predicted : str, optional
+        As in :func:`trueup_mlflow.monitor.estimate`.
 
     Returns
     -------
@@ -115,7 +141,7 @@ def estimate_chunks(
             "a Spark data frame",
             "Cut it by time with estimate_periods, or collect its rows in an order that means one.",
         )
-    session = Session.open(model_uri)
+    session = Session.open(model_uri, predicted=predicted)
     whole = _rows(table, session.check.schema)
     start = datetime.fromtimestamp(timestamp_of(at, "00000000") / 1000.0, UTC)
     found = []

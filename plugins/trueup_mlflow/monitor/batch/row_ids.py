@@ -50,8 +50,10 @@ def checked_ids(table: pd.DataFrame, column: str | None, kind: IdKind | None) ->
 def ids_from_csv(ids: pd.Series, kind: IdKind | None) -> pd.Series:
     """Return ids that a CSV file gave as text as the type of the reference.
 
-    "00420" stays text; without a reference, ids that are all written as integers are integers.
+    "00420" stays text; without a reference, ids that are all written as integers are integers. An
+    empty cell is a missing id.
     """
+    ids = ids.mask(ids == "")
     texts = ids.astype("string")
     if kind == "text" or not all(isinstance(t, str) and is_decimal(t) for t in texts):
         return ids

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.stats import binomtest
-
 from trueup_mlflow.write.monitor_items import BatchRecord
 
 
@@ -46,5 +44,7 @@ class Coverage:
         inside = sum(bool(record.covered) for record in realized)
         if not realized:
             return cls(0, 0, 0.0, 1.0)
+        from scipy.stats import binomtest  # takes longer to import than all else that gates need
+
         interval = binomtest(inside, len(realized)).proportion_ci(0.95)
         return cls(inside, len(realized), float(interval.low), float(interval.high))
