@@ -58,19 +58,14 @@ def text(rows: pd.DataFrame) -> str:
         "",
         f"`python benchmarks/monitor_over_time.py --data FOLDER --raw FOLDER`: {cases} streams of "
         f"real data in the order of time, {len(known)} batches, and {fresh['case'].nunique()} "
-        f"fresh ones with {len(fresh)}, one run (3 minutes of one core for two metrics each). "
+        f"fresh ones with {len(fresh)}, one run. "
         "Sources and models: `monitor_over_time_cases.py` and `_fresh.py`. Labels come one batch "
         "late. DLE is gradient boosting of the errors on features and prediction (NannyML's "
         "estimator); constant is the error of the reference. Coverage is that of 90% intervals: of "
         "the consensus alone (own), of the interval before any label, which the periods of the "
         "reference set, and of the learned one from five realized batches on. Width is high over "
         "low of the latter. Errors are mean absolute ones over all batches, the first included. "
-        "The constants of the rule were chosen mainly on the streams marked C, with those of the "
-        "others in sight but for New York and Chicago, which were run with the final rule only. "
-        "The fresh streams were brought later and run with the final rule: no constant of "
-        "estimates, intervals or trust was chosen on them (but for one flag, see below). "
-        "Their first run, before the networks were trained faster, had coverages of .868 and .904, "
-        "errors of .987 and .878, and the same flags.",
+        "How the constants were chosen, and on which streams: `monitor_over_time_choices.md`.",
         "",
         "Mean squared error, and Brier score where the target is 0 or 1:",
         "",
@@ -84,12 +79,6 @@ def text(rows: pd.DataFrame) -> str:
         ),
         "",
         f"On the fresh streams the estimate is {_lost(fresh)}.",
-        "",
-        "Tried and dropped, as each trades width for coverage along one line: the quantile of the "
-        "earlier scores at .90 to .92 in place of .93 (at .91 a width of 5.4 with a coverage of "
-        ".895, .857 on the fresh streams, before training was made faster), other half-lives, "
-        "fewer or more prior scores, and a stretch by the root mean square of the scores in place "
-        "of their quantile (27 settings).",
         "",
         "## Other metrics",
         "",
@@ -167,20 +156,6 @@ def _flags(known: pd.DataFrame, fresh: pd.DataFrame, rows: pd.DataFrame) -> list
         "A batch is off where the estimate is more than twice or less than half of what was "
         f"realized. {several} of the {len(known)} batches have a domain AUC above .95, which "
         "alone is no flag. The aim is a precision of .5 at a recall of .25.",
-        "",
-        "Four constants of the flags were chosen for precision on every other stream below, from "
-        "the first on, among 1 to 5 ranges of the reference for an absurd value, .1 to .5 of "
-        "the predictions outside, a limit of .7 to 1 for the log spread of the interval, and how "
-        "many realized batches it takes until leaving the support is no flag by itself (0, 1, 2, "
-        "5); of equal ones the nearest to what was there before. The counts by kind of all streams "
-        "but the fresh ones had been looked at before, so the others are not untouched; the share "
-        "of predictions outside could only be judged on the others, as the chosen half has two "
-        "such batches: it has the limit of the support. A code for missing (a number that the "
-        "reference never has in a twentieth of the rows, three quarters of a range outside) was "
-        "added after the fresh streams had been run. Its two limits were chosen on the features of "
-        "all streams, without a label: of -999 in a tenth of the rows of a column drawn at random "
-        "677 of 706 are flagged (585 by the absurd value alone), and 4 of 735 batches without it. "
-        "No flag of a fresh stream is of that kind.",
         "",
         "| | off | flagged | both | precision | recall |",
         "|---|---|---|---|---|---|",

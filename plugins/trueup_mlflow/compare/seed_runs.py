@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mlflow import MlflowClient
@@ -12,12 +12,17 @@ from mlflow.entities import Run
 from mlflow.exceptions import MlflowException
 
 from trueup.errors import InvalidInputError
-from trueup_mlflow.write.items import COMPARISON_ROLE, ROLE_TAG, fingerprint_tag
+from trueup.user_warning import warn_user
+from trueup_mlflow.write.items import COMPARISON_ROLE, ROLE_TAG, fingerprint_tag, is_of_ours
 from trueup_mlflow.write.runs import store_of
 
 PARENT_TAG = "mlflow.parentRunId"
 
 _DERIVED = ("calibrated_", "bias_term_", "bias_cost_")
+_LOG_TO_TRAINING = (
+    "Log the score of a training to its own run: trueup evaluate --log-to-mlflow RUN_ID, or "
+    "log_evaluation(run_id=...)."
+)
 
 
 @dataclass(frozen=True)
@@ -82,12 +87,14 @@ class RunReader:
     client: MlflowClient
     experiment_ids: Sequence[str]
     seed_key: str | None
+    _read: dict[str, tuple[SeedRun, ...]] = field(default_factory=dict, init=False, repr=False)
 
     def read(self, arm: str, filter_string: str) -> tuple[SeedRun, ...]:
-        """Return the runs of an arm in order of their start.
+        """Return the runs of an arm in order of their start; a filter is asked for once.
 
         A run that has children with a seed stands for these children, so a filter may match either
-        the parents of seeds or the runs themselves. Runs that hold a comparison are passed over.
+        the parents of seeds or the runs themselves. Runs that hold a result of trueup and trained
+        nothing are left out, which is a warning where they are no comparisons.
 
         Raises
         ------
@@ -95,8 +102,15 @@ class RunReader:
             If the filter is malformed, no run matches, a run has no seed, or two finished runs have
             the same seed.
         """
+        if filter_string not in self._read:
+            self._read[filter_string] = self._find(arm, filter_string)
+        return self._read[filter_string]
+
+    def _find(self, arm: str, filter_string: str) -> tuple[SeedRun, ...]:
+        left_out: list[Run] = []
         try:
-            runs = {run.info.run_id: run for run in self._leaves(filter_string)}
+            leaves = self._leaves(filter_string, left_out)
+            runs = {run.info.run_id: run for run in leaves}
         except MlflowException as refusal:
             if refusal.error_code != "INVALID_PARAMETER_VALUE":
                 raise
@@ -105,18 +119,23 @@ class RunReader:
                 f"{refusal.message} Write it as in \"params.model = 'DeepFM'\"."
             ) from refusal
         if not runs:
+            others = f", and {_no_trainings(left_out)}" if left_out else ""
             raise InvalidInputError(
                 f"{arm} must match at least one run",
-                f"none for {filter_string!r}",
+                f"none for {filter_string!r}{others}",
                 f"Check the filter and experiment_names. {store_of(self.client)}",
             )
+        if left_out:
+            warn_user(f"{arm} leaves out {_no_trainings(left_out)}. {_LOG_TO_TRAINING}")
         ordered = sorted(runs.values(), key=lambda run: (run.info.start_time, run.info.run_id))
         found = [self._seed_run(arm, run, position) for position, run in enumerate(ordered)]
         return _one_per_seed(arm, found)
 
-    def _leaves(self, filter_string: str) -> Iterator[Run]:
+    def _leaves(self, filter_string: str, left_out: list[Run]) -> Iterator[Run]:
         for run in self._search(filter_string):
-            if run.data.tags.get(ROLE_TAG) == COMPARISON_ROLE:
+            if is_of_ours(run.data.tags):
+                if run.data.tags.get(ROLE_TAG) != COMPARISON_ROLE:  # each comparison makes one
+                    left_out.append(run)
                 continue
             children = self._search(f"tags.{PARENT_TAG} = '{run.info.run_id}'")
             seeds = [child for child in children if self._has_seed(child)]
@@ -210,6 +229,16 @@ def _all_experiments(client: MlflowClient) -> Iterator[Any]:
         token = page.token
         if not token:
             return
+
+
+def _no_trainings(runs: Sequence[Run]) -> str:
+    """Return how many runs trained nothing, and what the first of them is."""
+    n, first = len(runs), runs[0]
+    role = first.data.tags.get(ROLE_TAG, "test set")
+    return (
+        f"{n} run{'s' * (n > 1)} in which nothing was trained (as {first.info.run_id}, "
+        f"{first.info.run_name!r}, a run of {role})"
+    )
 
 
 def _fingerprints(tags: dict[str, str]) -> dict[str, str]:

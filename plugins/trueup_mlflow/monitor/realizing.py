@@ -24,11 +24,8 @@ from trueup_mlflow.monitor.check.check_registry import load_schema
 from trueup_mlflow.monitor.check.registered_model import resolve
 from trueup_mlflow.monitor.state import Coverage
 from trueup_mlflow.monitor.store import ROW_ID, MonitorStore
-from trueup_mlflow.write.monitor_items import (
-    BatchRecord,
-    realized_metrics,
-    realized_segment_metrics,
-)
+from trueup_mlflow.write.monitor_items import BatchRecord, realized_metrics
+from trueup_mlflow.write.segment_items import realized_segment_metrics
 
 MIN_LABELLED = 0.8
 

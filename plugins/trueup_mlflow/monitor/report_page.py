@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +15,7 @@ from trueup import __version__
 from trueup.monitoring.metrics import metric_of
 from trueup_mlflow.monitor.state import Coverage, State, short, state_of
 from trueup_mlflow.write.monitor_items import BatchRecord
+from trueup_mlflow.write.segment_items import FEW_ROWS, MIN_ROWS, Segment
 
 _LOG_RANGE = 30.0  # largest over smallest value from which on a linear axis hides the small ones
 _FEW_ROWS = 30
@@ -64,6 +66,24 @@ No labels have arrived yet.
 {{- estimate.reasons | join("; ") }}</div></td></tr>
 {% endfor %}
 </table>
+{% if segments %}
+<h2>Levels of columns</h2>
+<table><tr><th>level</th><th>batch of</th><th>rows</th><th>estimated</th><th>90% interval</th>
+<th>realized</th></tr>
+{% for one in segments %}
+<tr><td>{{ one.name }}</td><td>{{ days[one.step] }}</td>
+<td>{{ one.rows if one.rows is not none else "" }}{{ " (few)" if one.few }}</td>
+<td>{{ one.value | short }}</td><td>{{ one.low | short }} to {{ one.high | short }}
+{%- if one.trusted == false %}<div class="bad">not to be trusted</div>{% endif %}</td>
+<td>{% if one.realized is not none %}{{ one.realized | short }}
+{{- " of " + days[one.realized_step] if one.realized_step != one.step }}{% endif %}</td></tr>
+{% endfor %}
+</table>
+<p class="note">The newest estimate of each level, for its rows of that batch; levels of fewer than
+{{ least }} rows have none and count in the whole batch only. What labels taught the whole batch is
+taken over: a level learns nothing of its own, so an error that only it has is seen by its labels
+alone. Few: fewer than {{ few_rows }} rows, where the mean hangs on single ones.</p>
+{% endif %}
 <p class="note">Moved: how far the mean of a feature lies from that of the reference, in standard
 deviations (sd) of the reference. Time alone moves most features, which is no alarm.</p>
 <p class="note">Estimates learn from earlier batches whose labels were there. They use features and
@@ -76,8 +96,9 @@ def render_report(
     figure: str,
     state: State | None = None,
     aliases: Sequence[str] = (),
+    segments: Sequence[Segment] = (),
 ) -> str:
-    """Return the page: verdict, an SVG figure, coverage, and each batch with its flags.
+    """Return the page: verdict, an SVG figure, coverage, each batch with its flags, and levels.
 
     Everything but the figure goes through a template that escapes it: what a store gives back may
     hold markup. The figure is drawn here, of numbers.
@@ -95,6 +116,10 @@ def render_report(
         "coverage": Coverage.of(records),
         "state": state or state_of(records),
         "aliases": aliases,
+        "segments": segments,
+        "days": defaultdict(str, {record.step: record.day for record in records}),
+        "least": MIN_ROWS,
+        "few_rows": FEW_ROWS,
         "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
         "version": __version__,
     }

@@ -15,22 +15,27 @@ from trueup_mlflow.monitor.batch.tables import read_table
 from trueup_mlflow.monitor.realizing import realized_segments
 from trueup_mlflow.monitor.session import Session
 from trueup_mlflow.monitor.store import ROW_ID, SEGMENT, MonitorStore
-from trueup_mlflow.write.monitor_items import BatchRecord, segment_metrics
+from trueup_mlflow.write.monitor_items import BatchRecord
+from trueup_mlflow.write.segment_items import MIN_ROWS, segment_metrics
 
-MIN_ROWS = 30
 MAX_LEVELS = 50
 
 _NOT_IN_KEYS = re.compile(r"[^\w\-. /]")
 
 
 def estimate_segments(
-    model_uri: str, batch: Any, *, segment: str, at: str | datetime | None = None
+    model_uri: str,
+    batch: Any,
+    *,
+    segment: str,
+    at: str | datetime | None = None,
+    predicted: str | None = None,
 ) -> list[tuple[str, MSEEstimate]]:
     """Estimate and log a batch, and each level of a column that has 30 rows of it at least.
 
     Parameters
     ----------
-    model_uri, batch, at
+    model_uri, batch, at, predicted
         As in :func:`trueup_mlflow.monitor.estimate`; Spark data frames are not taken.
     segment : str
         Column of the levels, which need not be a feature.
@@ -56,7 +61,7 @@ def estimate_segments(
     >>> [level for level, _ in found]
     ['', 'day', 'night']
     """
-    session = Session.open(model_uri)
+    session = Session.open(model_uri, predicted=predicted)
     schema = session.check.schema
     rows = read_table(batch, row_id=schema.row_id, kind=schema.id_kind)
     if segment not in rows:
@@ -76,7 +81,8 @@ def estimate_segments(
     _say_left_out(segment, keys, levels)
     found = {key: _level(session, record, rows[keys == key]) for key in levels}
     for key, estimate in found.items():  # once, however often the batch is given
-        session.store.log(record, segment_metrics(key, estimate))
+        if estimate.is_finite:
+            session.store.log(record, segment_metrics(key, estimate))
     if schema.row_id is not None and levels and record.logged:
         kept = pd.DataFrame({ROW_ID: rows[schema.row_id], SEGMENT: keys})[keys.isin(levels)]
         session.store.keep_segments(record.digest, segment, kept)

@@ -17,7 +17,7 @@ from trueup.monitoring.trust.verdict import with_trust
 from trueup_mlflow.monitor.batch.row_ids import checked_ids
 from trueup_mlflow.monitor.batch.tables import digest_of, read_table
 from trueup_mlflow.monitor.check.check_registry import Check, check_uri, load_check
-from trueup_mlflow.monitor.check.predictions import LoadedModel
+from trueup_mlflow.monitor.check.predictions import GivenPredictions, LoadedModel
 from trueup_mlflow.monitor.check.registered_model import RegisteredVersion, resolve
 from trueup_mlflow.monitor.store import MonitorStore
 from trueup_mlflow.write.monitor_items import BatchRecord, estimate_metrics, timestamp_of
@@ -38,13 +38,20 @@ class Session:
     """
 
     version: RegisteredVersion
-    model: LoadedModel
+    model: LoadedModel | GivenPredictions
     check: Check
     store: MonitorStore
 
     @classmethod
-    def open(cls, model_uri: str) -> Session:
-        """Load the version that a URI means now.
+    def open(cls, model_uri: str, *, predicted: str | None = None) -> Session:
+        """Load the version that a URI means now, or its check alone where batches have predictions.
+
+        Parameters
+        ----------
+        model_uri : str
+            As in :func:`trueup_mlflow.monitor.estimate`.
+        predicted : str, optional
+            Column of batches that holds the predictions of the model, which is not loaded then.
 
         Raises
         ------
@@ -54,7 +61,8 @@ class Session:
         client = MlflowClient()
         version = resolve(model_uri, client)
         check = load_check(version)
-        return cls(version, LoadedModel.load(version.uri), check, MonitorStore(version, client))
+        model = LoadedModel.load(version.uri) if predicted is None else GivenPredictions(predicted)
+        return cls(version, model, check, MonitorStore(version, client))
 
     @property
     def check_uri(self) -> str:
@@ -68,7 +76,8 @@ class Session:
     def record(self, batch: Any, *, at: str | datetime | None = None) -> BatchRecord:
         """Return the record of a batch, which is logged if it is new."""
         schema = self.check.schema
-        table = read_table(batch, columns=schema.columns, row_id=schema.row_id, kind=schema.id_kind)
+        columns = (*schema.columns, *self.model.columns)
+        table = read_table(batch, columns=columns, row_id=schema.row_id, kind=schema.id_kind)
         features = schema.features_of(table)
         prediction = self.model.predict(table, schema)
         ids = checked_ids(table, schema.row_id, schema.id_kind)

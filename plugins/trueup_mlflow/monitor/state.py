@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from scipy.stats import binomtest
-
 from trueup.errors import InvalidInputError
 from trueup_mlflow.write.monitor_items import FAIL_ABOVE_TAG, BatchRecord
 
@@ -191,5 +189,7 @@ class Coverage:
         inside = sum(bool(record.covered) for record in realized)
         if not realized:
             return cls(0, 0, 0.0, 1.0)
+        from scipy.stats import binomtest  # takes longer to import than all else that gates need
+
         interval = binomtest(inside, len(realized)).proportion_ci(0.95)
         return cls(inside, len(realized), float(interval.low), float(interval.high))

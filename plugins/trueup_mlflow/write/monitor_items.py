@@ -111,8 +111,10 @@ class BatchRecord:
     @property
     def covered(self) -> bool | None:
         """Whether the interval held the realized error; None before labels."""
+        if not isinstance(self.realized, (int, float)):  # nearly always, and so asked first
+            return None
         low, high = self.estimate["low"], self.estimate["high"]
-        if not all(isinstance(value, (int, float)) for value in (low, high, self.realized)):
+        if not (isinstance(low, (int, float)) and isinstance(high, (int, float))):
             return None
         return bool(low <= self.realized <= high)
 
@@ -156,10 +158,11 @@ class BatchRecord:
             them: whoever shows a record takes none of them for a number.
         """
         try:
-            moved = tuple((str(name), shift) for name, shift in values["moved"])
+            moved = tuple([(str(name), shift) for name, shift in values["moved"]])
             corrections = tuple(values.get("corrections", ()))
             record = cls(**{**values, "moved": moved, "corrections": corrections})
-            _ = record.time, [record.estimate[name] for name in ("low", "high", "trusted")]
+            _ = datetime.fromtimestamp(record.timestamp / 1000.0, UTC)
+            _ = record.estimate["low"], record.estimate["high"], record.estimate["trusted"]
             _ = metric_of(record.metric), record.estimated
         except (LookupError, TypeError, ValueError, OverflowError, OSError) as error:
             raise InvalidInputError(
@@ -202,19 +205,6 @@ def estimate_metrics(estimate: MSEEstimate, one_step: float, unlearned: float) -
     support = {f"support/{name}": value for name, value in estimate.diagnostics.items()}
     named = {of_metric(key, estimate.metric): value for key, value in values.items()} | support
     return {key: value for key, value in named.items() if math.isfinite(value)}
-
-
-def segment_metrics(segment: str, estimate: MSEEstimate) -> dict[str, float]:
-    """Return the metrics of a level of a column, ``segment`` being ``<column>/<level>``."""
-    key = f"segment/{segment}/{of_metric(ESTIMATED, estimate.metric)}"
-    values = {key: estimate.value, f"{key}_low": estimate.low, f"{key}_high": estimate.high}
-    return {key: value for key, value in values.items() if math.isfinite(value)}
-
-
-def realized_segment_metrics(metric: str, errors: Mapping[str, float]) -> dict[str, float]:
-    """Return the realized errors of levels, by ``<column>/<level>``, as metrics."""
-    key = of_metric(REALIZED, metric)
-    return {f"segment/{segment}/{key}": value for segment, value in errors.items()}
 
 
 def realized_metrics(metric: str, estimated: float, realized: float) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mlflow import MlflowClient
@@ -13,27 +13,15 @@ from trueup_mlflow.write.items import ROLE_TAG
 from trueup_mlflow.write.monitor_items import (
     BATCH_TAG,
     CHECK_URI_TAG,
-    ESTIMATED,
     MODEL_TAG,
     MONITOR_ROLE,
     VERSION_OF_MODEL_TAG,
     BatchRecord,
-    of_metric,
     of_newest_metric,
 )
+from trueup_mlflow.write.segment_items import Segment, segments_of
 
 _MOST_RUNS = 10_000
-_SEGMENT = "segment/"
-
-
-@dataclass(frozen=True)
-class Segment:
-    """The latest estimate for ``<column>/<level>``, with its 90% interval where there is one."""
-
-    name: str
-    value: float
-    low: float | None
-    high: float | None
 
 
 @dataclass(frozen=True)
@@ -79,14 +67,13 @@ def _version(model: str, version: str, run: Run | None) -> MonitoredVersion:
         return MonitoredVersion(model, version, "", "", ())
     found, n_unreadable = _records(run)
     records = of_newest_metric(found)
-    estimated = of_metric(ESTIMATED, records[0].metric) if records else ESTIMATED
     return MonitoredVersion(
         model,
         version,
         str(run.info.experiment_id),
         str(run.info.run_id),
         tuple(sorted(records, key=lambda record: (record.timestamp, record.digest))),
-        tuple(_segments(run.data.metrics, estimated)),
+        segments_of(run.data.to_proto().metrics, records[0].metric) if records else (),
         n_unreadable,
     )
 
@@ -101,15 +88,6 @@ def _records(run: Run) -> tuple[list[BatchRecord], int]:
             except (LookupError, TypeError, ValueError):
                 n_unreadable += 1
     return found, n_unreadable
-
-
-def _segments(metrics: Mapping[str, float], estimated: str) -> Iterator[Segment]:
-    """Yield the levels of columns that were estimated for themselves, by name."""
-    for key in sorted(metrics):
-        if key.startswith(_SEGMENT) and key.endswith(f"/{estimated}"):
-            low, high = (metrics.get(f"{key}_{end}") for end in ("low", "high"))
-            name = key.removeprefix(_SEGMENT).removesuffix(f"/{estimated}")
-            yield Segment(name, metrics[key], low, high)
 
 
 def _runs(client: MlflowClient) -> Iterator[Run]:

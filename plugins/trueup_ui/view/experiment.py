@@ -6,7 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from trueup_mlflow.write.items import bias_cost_key, bias_term_key, calibrated_key, field_key
+from trueup_mlflow.write.items import (
+    SCORING_ROLE,
+    bias_cost_key,
+    bias_term_key,
+    calibrated_key,
+    field_key,
+)
 from trueup_ui.read.stored_run import StoredRun
 from trueup_ui.view.charts import Axis, Strip, Tick, strip
 from trueup_ui.view.numbers import MISSING, decimals_of, fixed, percent
@@ -78,6 +84,8 @@ class ExperimentPage:
     ----------
     n_runs, n_stored : int
         Runs that train, and all runs.
+    n_scoring : int
+        Runs that score files and train nothing.
     n_ranked : int
         Pipelines that have a rank on both metrics.
     """
@@ -90,6 +98,7 @@ class ExperimentPage:
     n_left_out: int
     n_runs: int
     n_stored: int
+    n_scoring: int
     n_ranked: int
     ticks: tuple[Tick, ...]
 
@@ -125,6 +134,7 @@ def experiment_page(runs: Sequence[StoredRun], choice: Choice) -> ExperimentPage
         grouping.n_left_out,
         len(trainings(runs)),
         len(runs),
+        sum(run.role == SCORING_ROLE for run in runs),
         sum(rank is not None for rank in ranks),
         axis.ticks() if rows else (),
     )

@@ -18,20 +18,21 @@ FloatArray = NDArray[np.float64]
 
 FINGERPRINT_MODULUS = 1 << 128
 
-GOLDEN = 0x9E3779B97F4A7C15
-FIRST_FACTOR = 0xBF58476D1CE4E5B9
-SECOND_FACTOR = 0x94D049BB133111EB
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+FIRST_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
+SECOND_FACTOR = np.uint64(0x94D049BB133111EB)
+S27, S30, S31, S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
 
-ID_FACTOR = 0xD6E8FEB86659FD93
-LABEL_FACTOR = 0xA0761D6478BD642F
-WEIGHT_FACTOR = 0xE7037ED1A0B428DB
+ID_FACTOR = np.uint64(0xD6E8FEB86659FD93)
+LABEL_FACTOR = np.uint64(0xA0761D6478BD642F)
+WEIGHT_FACTOR = np.uint64(0xE7037ED1A0B428DB)
 """Odd factors that keep id, label and weight apart before they are mixed."""
+
+BITS_OF_ONE = np.uint64(0x3FF0000000000000)
+"""Bits of 1.0: weights count from it, so that weights of 1 hash as no weights do."""
 
 _MASK = (1 << 64) - 1
 _BLOCK = 1 << 16  # rows whose temporaries stay in the cache of a core
-
-BITS_OF_ONE = 0x3FF0000000000000
-"""Bits of 1.0: weights count from it, so that weights of 1 hash as no weights do."""
 
 
 def splitmix64(x: UInt64Array) -> UInt64Array:
@@ -41,13 +42,13 @@ def splitmix64(x: UInt64Array) -> UInt64Array:
 
 def mix_in_place(z: UInt64Array) -> UInt64Array:
     """Do what ``splitmix64`` does to the array itself."""
-    z += np.uint64(GOLDEN)
-    shifted = z >> np.uint64(30)
+    z += GOLDEN
+    shifted = z >> S30
     z ^= shifted
-    z *= np.uint64(FIRST_FACTOR)
-    z ^= np.right_shift(z, np.uint64(27), out=shifted)
-    z *= np.uint64(SECOND_FACTOR)
-    z ^= np.right_shift(z, np.uint64(31), out=shifted)
+    z *= FIRST_FACTOR
+    z ^= np.right_shift(z, S27, out=shifted)
+    z *= SECOND_FACTOR
+    z ^= np.right_shift(z, S31, out=shifted)
     return z
 
 
@@ -98,7 +99,10 @@ class HashRule:
         if self.folds == 0:
             return (hashed >= np.uint64(self.limit)).astype(np.intp)
         folds = np.uint64(self.folds)
-        return (hashed - hashed // folds * folds).astype(np.intp)  # numpy's % is far slower
+        whole = hashed // folds
+        whole *= folds
+        hashed -= whole  # numpy's % is far slower
+        return hashed.view(np.int64)
 
 
 def timed_ids(row_id: UInt64Array, times: NDArray[Any]) -> UInt64Array:
@@ -126,11 +130,12 @@ def rows_fingerprint(row_id: UInt64Array, label: FloatArray, weight: FloatArray 
 
 def hash_sums(row_id: UInt64Array, label: FloatArray, weight: FloatArray | None) -> tuple[int, int]:
     """Return the sums of the low words and of the high words of the rows' hashes."""
-    low = row_id * np.uint64(ID_FACTOR) + _bits(label) * np.uint64(LABEL_FACTOR)
+    low = row_id * ID_FACTOR
+    low += _bits(label) * LABEL_FACTOR
     if weight is not None:
-        low += (_bits(weight) - np.uint64(BITS_OF_ONE)) * np.uint64(WEIGHT_FACTOR)
+        low += (_bits(weight) - BITS_OF_ONE) * WEIGHT_FACTOR
     low = mix_in_place(low)
-    upper = int((low >> np.uint64(32)).sum()) << 32
+    upper = int((low >> S32).sum()) << 32
     lower = (int(low.sum()) - upper) & _MASK  # below 2^64 as long as the rows are below 2^32
     return upper + lower, int(mix_in_place(low).sum())
 

@@ -14,6 +14,10 @@ from trueup._kernels.hashing import (
     GOLDEN,
     ID_FACTOR,
     LABEL_FACTOR,
+    S27,
+    S30,
+    S31,
+    S32,
     SECOND_FACTOR,
     WEIGHT_FACTOR,
 )
@@ -28,10 +32,6 @@ Not a power of two, for which the arrays between the loops would compete for the
 """
 
 _HALF = N_BINS // 2
-_GOLDEN, _FIRST, _SECOND = np.uint64(GOLDEN), np.uint64(FIRST_FACTOR), np.uint64(SECOND_FACTOR)
-_ONE = np.uint64(BITS_OF_ONE)
-_ID, _LABEL, _WEIGHT = np.uint64(ID_FACTOR), np.uint64(LABEL_FACTOR), np.uint64(WEIGHT_FACTOR)
-_S27, _S30, _S31, _S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
 _LOW_HALF, _MINUS_ZERO = np.uint64(0xFFFFFFFF), np.uint64(1 << 63)
 _EPS = float(np.finfo(np.float64).eps)
 _FRACTION_BITS, _HALF_EXPONENT = np.int64(52), np.int64(1 << 51)
@@ -50,10 +50,10 @@ _ATANH = (
 
 @compiled
 def mix(x):  # type: ignore[no-untyped-def]
-    z = x + _GOLDEN
-    z = (z ^ (z >> _S30)) * _FIRST
-    z = (z ^ (z >> _S27)) * _SECOND
-    return z ^ (z >> _S31)
+    z = x + GOLDEN
+    z = (z ^ (z >> S30)) * FIRST_FACTOR
+    z = (z ^ (z >> S27)) * SECOND_FACTOR
+    return z ^ (z >> S31)
 
 
 @compiled
@@ -61,11 +61,11 @@ def hash_sums(row_id, label, weight):  # type: ignore[no-untyped-def]
     upper, lower, high = np.uint64(0), np.uint64(0), np.uint64(0)
     weighted = len(weight) > 0
     for i in range(len(row_id)):
-        x = row_id[i] * _ID + _bits(label[i]) * _LABEL
+        x = row_id[i] * ID_FACTOR + _bits(label[i]) * LABEL_FACTOR
         if weighted:
-            x += (_bits(weight[i]) - _ONE) * _WEIGHT
+            x += (_bits(weight[i]) - BITS_OF_ONE) * WEIGHT_FACTOR
         low = mix(x)
-        upper += low >> _S32
+        upper += low >> S32
         lower += low & _LOW_HALF
         high += mix(low)
     return upper, lower, high
@@ -125,7 +125,7 @@ def cells(row_id, label, key, folds, limit, out):  # type: ignore[no-untyped-def
     inverse = 1.0 / size
     for i in range(len(row_id)):
         hashed = mix(row_id[i] ^ key)
-        upper, lower = np.int64(hashed >> _S32), np.int64(hashed & _LOW_HALF)
+        upper, lower = np.int64(hashed >> S32), np.int64(hashed & _LOW_HALF)
         x = np.float64(upper) * carry + np.float64(lower)
         rest = x - np.floor((x + 0.5) * inverse) * size  # the half is more than rounding can take
         out[i] = np.int64(2.0 * rest + label[i])

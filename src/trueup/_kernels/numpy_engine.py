@@ -3,21 +3,45 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trueup._kernels import FloatArray, IntArray
-from trueup._kernels.grid import BINS_PER_UNIT, N_BINS, ORDER
+from trueup._kernels.grid import BINS_PER_UNIT, LIMIT, N_BINS, ORDER
 from trueup._kernels.hashing import hash_sums as hash_sums
 from trueup._kernels.plain import Absorbed, PlainRows
 
 BLOCK = 1 << 16
+_EPS = float(np.finfo(np.float64).eps)
 
 
 def absorb(
-    rows: PlainRows,  # noqa: ARG001
-    moments: FloatArray,  # noqa: ARG001
+    rows: PlainRows,
+    moments: FloatArray,
     squared_moments: FloatArray | None,  # noqa: ARG001
 ) -> Absorbed | None:
-    return None  # numpy gains nothing by it
+    if rows.weight is not None or not _are_plain(rows):
+        return None
+    ids, n = rows.row_id, len(rows.label)
+    if ids is None:
+        ids = np.arange(rows.first_row, rows.first_row + n, dtype=np.uint64)
+    logit = rows.prediction if rows.is_logit else np.log(rows.prediction / (1.0 - rows.prediction))
+    before = _rows_of_cells(moments)
+    deposit(logit, rows.rule.groups(ids), rows.label, None, moments)
+    counts = (_rows_of_cells(moments) - before).reshape(-1, 2)
+    return Absorbed(n, counts, counts, *hash_sums(ids, rows.label, None))
+
+
+def _are_plain(rows: PlainRows) -> bool:
+    """Tell by labels and extremes whether each row is plain; NaN is not."""
+    low, high = (-LIMIT, np.nextafter(LIMIT, 0.0)) if rows.is_logit else (_EPS, 1.0 - _EPS)
+    if not (rows.prediction.min() >= low and rows.prediction.max() <= high):
+        return False
+    return bool(((rows.label == 0.0) | (rows.label == 1.0)).all())
+
+
+def _rows_of_cells(moments: FloatArray) -> NDArray[np.int64]:
+    """Return the rows of each group and label, which the bins count where there are no weights."""
+    return np.asarray(moments[:, 0].reshape(-1, N_BINS).sum(axis=1), dtype=np.int64)
 
 
 def deposit(
@@ -32,16 +56,16 @@ def deposit(
     u -= left
     u *= 2.0
     u -= 1.0
-    bins = 2 * group
-    bins += label.astype(np.intp)
-    bins *= N_BINS
-    bins += N_BINS // 2
-    bins += left.astype(np.intp)
-    powers = np.empty(2 * len(u))  # two to a complex number: half as many scattered additions
-    powers[::2] = 1.0 if weight is None else weight
-    np.multiply(powers[::2], u, out=powers[1::2])
+    left += N_BINS * label  # in float64, which is exact: a single conversion to whole numbers
+    left += N_BINS // 2
+    bins = left.astype(np.intp)
+    bins += 2 * N_BINS * group
+    powers, square = np.empty((2, len(u), 2))  # two to a complex number: half as many additions
+    powers[:, 0] = 1.0 if weight is None else weight
+    np.multiply(powers[:, 0], u, out=powers[:, 1])
     u *= u
-    square, pairs, sums = np.repeat(u, 2), powers.view(np.complex128), table.view(np.complex128)
+    square[:, 0] = square[:, 1] = u
+    pairs, sums = powers.view(np.complex128)[:, 0], table.view(np.complex128)
     np.add.at(sums[:, 0], bins, pairs)
     for k in range(1, ORDER // 2):
         powers *= square

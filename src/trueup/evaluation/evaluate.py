@@ -21,6 +21,7 @@ from trueup.losses import Loss
 from trueup.losses.elementary import scaled
 from trueup.read.columns import check_threads
 from trueup.read.frames import by_position, columns_of
+from trueup.read.ids import FewIds
 from trueup.read.rows import Rows, read_rows, require_fields
 from trueup.read.times import read_times
 from trueup.scoring.algorithm import Sample, score
@@ -135,6 +136,10 @@ def evaluate(
             evaluation = summary.compute()
             return replace(evaluation, fields=_measured(fields, summary.loss, columns))
     rows = read_rows(**columns, loss=loss, row_id=row_id, times=times)
+    if row_id is not None and (split.n_groups or 1) > 1:
+        ids = FewIds()
+        ids.look(rows.row_id)
+        ids.warn()
     if rows.weight is not None:
         say_if_few(rows.weight, len(rows.y_true))
     return score(

@@ -78,7 +78,7 @@ def draw_rows(cells: Cells, plan: Plan, n_draws: int, rng: np.random.Generator) 
     moved = cells.weighted(plausible - p, cells.weight) / sums.total
     at_once, found = max(1, _NUMBERS_AT_ONCE // n), []
     for start in range(0, n_draws, at_once):
-        uniform = rng.random((min(at_once, n_draws - start), n))[:, cells.order]
+        uniform = rng.random((min(at_once, n_draws - start), n)).take(cells.order, axis=1)
         right = cells.weighted((uniform < p).astype(np.float64), cells.weight)
         residual = (uniform < plausible) - p
         if cells.weight is not None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from trueup._kernels import UInt64Array
 from trueup.errors import InvalidInputError
 from trueup.read.columns import column, refuse_missing, shown
+from trueup.user_warning import warn_user
 
 ID_TYPES = ("integer", "text")
 
@@ -65,6 +66,62 @@ class IdTypes:
                 "files must agree about the type of row_id",
                 f"integers in {integers[0]} and text in {texts[0]}",
                 "Pass text as id_type if it is meant.",
+            )
+
+
+_FEW_IDS = 100
+
+
+class FewIds:
+    """The distinct ids of rows that a split deals out, as long as they are few.
+
+    Rows of one id share a fold, so a column of few levels divides levels and not rows. Rows are
+    looked at until there are more than a hundred ids.
+
+    Examples
+    --------
+    >>> ids = FewIds()
+    >>> ids.look(np.array([1, 2, 3, 1, 2, 3], dtype=np.uint64))
+    >>> ids.n_ids, ids.n_rows
+    (3, 6)
+    """
+
+    def __init__(self) -> None:
+        self._known: UInt64Array | None = np.zeros(0, dtype=np.uint64)
+        self.n_rows = 0
+
+    @property
+    def n_ids(self) -> int | None:
+        """How many there are; None where they are many."""
+        return None if self._known is None else len(self._known)
+
+    def look(self, row_id: UInt64Array) -> None:
+        """Add the ids of some rows."""
+        self.n_rows += len(row_id)
+        self._join(row_id[: 2 * _FEW_IDS])  # a head of many spares the rest
+        self._join(row_id)
+
+    def add(self, other: FewIds) -> None:
+        """Add the rows of another part of the call."""
+        self.n_rows += other.n_rows
+        if other._known is None:
+            self._known = None
+        else:
+            self._join(other._known)
+
+    def _join(self, row_id: UInt64Array) -> None:
+        if self._known is not None:
+            joined = np.union1d(self._known, row_id)
+            self._known = None if len(joined) > _FEW_IDS else joined
+
+    def warn(self) -> None:
+        """Warn where few ids repeat."""
+        n = self.n_ids
+        if n and 2 * n <= self.n_rows:
+            warn_user(
+                f"row_id holds {n} id{'s' * (n > 1)} in {self.n_rows:,} rows, and rows of one id "
+                "stay together, so the split divides ids and not rows. Name a column that tells "
+                "rows apart, or none, unless these are groups that must stay together."
             )
 
 

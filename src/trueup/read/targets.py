@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from trueup.read.columns import (
     refuse_rows,
     shown,
 )
+from trueup.read.ids import FewIds
 from trueup.user_warning import warn_user
 
 LOST_LABEL = "It looks like a missing label: drop its row, or fill it."
@@ -34,6 +35,10 @@ SATURATING_LOGIT = {np.dtype(np.float32): 16.6, np.dtype(np.float16): 7.6}
 _HEAD = 16
 _TELLING_ROWS = 50
 """With fewer rows, equal columns and logits in [0, 1] may be chance."""
+_PERCENT_TOLERANCE = 0.02
+"""Percentages are written with few digits."""
+_LARGE_LOGIT = 5.0
+"""Logits none of which is below 0 or beyond this may be of an early epoch, and no percentages."""
 _known: ContextVar[bool] = ContextVar("columns_are_known", default=False)
 
 
@@ -48,6 +53,52 @@ def columns_are_known() -> Iterator[None]:
 
 
 @dataclass
+class _Gain:
+    """By how much logits fit better as probabilities times ``scale``, over rows that may be these.
+
+    The squared error tells; of several classes the sum of a row: 1 where it is that of
+    probabilities, else -1.
+    """
+
+    scale: float
+    n: int = 0
+    largest: float = 0.0
+    total: float = 0.0
+    squares: float = 0.0
+
+    def look(self, y_true: FloatArray, logit: FloatArray, n: int) -> None:
+        """Add n rows, if all of their logits are from 0 to ``scale``."""
+        if logit.min() < 0.0 or logit.max() > self.scale:
+            return
+        share = logit / self.scale
+        if logit.ndim == 2:
+            tolerance = ROW_SUM_TOLERANCE if self.scale == 1.0 else _PERCENT_TOLERANCE
+            gains = np.where(np.abs(share.sum(axis=1) - 1.0) <= tolerance, 1.0, -1.0)
+        else:
+            gains = np.asarray((y_true - expit(logit)) ** 2 - (y_true - share) ** 2)
+        mean, square = float(gains.mean()), float((gains**2).mean())
+        self.add(_Gain(self.scale, n, float(logit.max()), mean * n, square * n))
+
+    def add(self, other: _Gain) -> None:
+        """Add the rows of another part of the call."""
+        self.n += other.n
+        self.largest = max(self.largest, other.largest)
+        self.total += other.total
+        self.squares += other.squares
+
+    def is_clear(self, n: int) -> bool:
+        """Tell whether all n rows were added, and gain by more than two standard errors.
+
+        Small logits of an early epoch do not.
+        """
+        if self.n != n:
+            return False
+        mean = self.total / n
+        variance = max(self.squares / n - mean**2, 0.0)
+        return mean > 2.0 * float(np.sqrt(variance / n))
+
+
+@dataclass
 class Notices:
     """What is valid, but should be said once for all rows of a call."""
 
@@ -57,9 +108,9 @@ class Notices:
     n_seen: int = 0
     n_equal: int = 0
     equal_range: tuple[float, float] = (np.inf, -np.inf)
-    n_unit: int = 0
-    gain: float = 0.0
-    gain_squared: float = 0.0
+    as_shares: _Gain = field(default_factory=lambda: _Gain(1.0))
+    as_percentages: _Gain = field(default_factory=lambda: _Gain(100.0))
+    ids: FewIds | None = None
 
     def look(
         self, y_true: FloatArray, given: FloatArray, weight: FloatArray | None, *, is_logit: bool
@@ -73,11 +124,9 @@ class Notices:
         if np.array_equal(head, y_true[:_HEAD]) and np.array_equal(given, y_true):
             self.n_equal += n
             self._widen(float(given.min()), float(given.max()))
-        if is_logit and _in_unit(head) and _in_unit(given):
-            gains = _gains_as_probabilities(y_true, given)
-            self.n_unit += n
-            self.gain += float(gains.mean()) * n
-            self.gain_squared += float((gains**2).mean()) * n
+        if is_logit and head.min() >= 0.0:
+            self.as_shares.look(y_true, given, n)
+            self.as_percentages.look(y_true, given, n)
 
     def _widen(self, low: float, high: float) -> None:
         self.equal_range = min(self.equal_range[0], low), max(self.equal_range[1], high)
@@ -90,9 +139,11 @@ class Notices:
         self.n_seen += other.n_seen
         self.n_equal += other.n_equal
         self._widen(*other.equal_range)
-        self.n_unit += other.n_unit
-        self.gain += other.gain
-        self.gain_squared += other.gain_squared
+        self.as_shares.add(other.as_shares)
+        self.as_percentages.add(other.as_percentages)
+        if other.ids is not None:
+            self.ids = self.ids or FewIds()
+            self.ids.add(other.ids)
 
     def warn(self) -> None:
         """Warn the caller of trueup."""
@@ -108,6 +159,8 @@ class Notices:
                 f"{self.n_clipped} predictions are 0 or 1, or closer to it than float64's eps; "
                 "the logarithm is clipped at eps.",
             )
+        if self.ids is not None:
+            self.ids.warn()
         if self.n_seen >= _TELLING_ROWS and not _known.get():
             self._warn_of_mistaken_columns()
 
@@ -118,31 +171,18 @@ class Notices:
                 f"The predictions equal y_true in all {self.n_seen:,} rows: a column of labels may "
                 "have been taken for them. Pass what the model predicted."
             )
-        elif self.n_unit == self.n_seen and self._are_better_as_probabilities():
+        elif self.as_shares.is_clear(self.n_seen):
             warn_user(
                 f"All {self.n_seen:,} values of y_logit are in [0, 1], and fit better as "
                 "probabilities. If they are, pass them as y_pred."
             )
-
-    def _are_better_as_probabilities(self) -> bool:
-        """Tell by more than two standard errors: small logits of an early epoch do not fit so."""
-        mean = self.gain / self.n_unit
-        variance = max(self.gain_squared / self.n_unit - mean**2, 0.0)
-        return mean > 2.0 * float(np.sqrt(variance / self.n_unit))
-
-
-def _in_unit(values: FloatArray) -> bool:
-    return float(values.min()) >= 0.0 and float(values.max()) <= 1.0
-
-
-def _gains_as_probabilities(y_true: FloatArray, logit: FloatArray) -> FloatArray:
-    """Return by how much the squared error of each row falls where its logit is a probability.
-
-    Of several classes the sum of the row tells: 1 where it sums to 1, else -1.
-    """
-    if logit.ndim == 2:
-        return np.where(np.abs(logit.sum(axis=1) - 1.0) <= ROW_SUM_TOLERANCE, 1.0, -1.0)
-    return np.asarray((y_true - expit(logit)) ** 2 - (y_true - logit) ** 2)
+        elif self.as_percentages.largest > _LARGE_LOGIT and self.as_percentages.is_clear(
+            self.n_seen
+        ):
+            warn_user(
+                f"All {self.n_seen:,} values of y_logit are in [0, 100], and fit better as "
+                "percentages. If they are, divide by 100 and pass them as y_pred."
+            )
 
 
 @dataclass(frozen=True)

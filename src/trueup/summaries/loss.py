@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from trueup._kernels import Engine, engine
+from trueup._kernels import Engine, UInt64Array, engine
 from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
 from trueup.fields.sums import TABLE_COLUMNS
@@ -15,6 +15,7 @@ from trueup.losses import Loss
 from trueup.losses.elementary import expit
 from trueup.read.columns import check_threads
 from trueup.read.frames import by_position, columns_of
+from trueup.read.ids import FewIds
 from trueup.read.targets import Notices
 from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
@@ -253,6 +254,7 @@ class LossSummary:
         }
         for block in part._absorb_plain(batch, share, self.n, kernels, notices):
             rows = batch.read(self.loss, block, self.n, notices)
+            self._look_at_ids(rows.row_id if batch.has_ids else None, notices)
             groups = self.split.groups(rows.row_id, None)
             part._totals.add(rows, groups, kernels)
             part._state.add(rows, groups, kernels)
@@ -284,11 +286,17 @@ class LossSummary:
                 self._totals.absorb(absorbed)
                 seen = plain.leading(absorbed.n)
                 notices.look(seen.label, seen.prediction, seen.weight, is_logit=seen.is_logit)
+                self._look_at_ids(seen.row_id, notices)
                 if batch.levels:
                     columns = probability_columns(seen)
                     batch.add_cells(slice(rest.start, start), columns, self._fields, kernels)
                 if start < block.stop:
                     yield slice(start, start := min(start + _CAREFUL_ROWS, block.stop))
+
+    def _look_at_ids(self, row_id: UInt64Array | None, notices: Notices) -> None:
+        if row_id is not None and self._n_groups > 1:
+            notices.ids = notices.ids or FewIds()
+            notices.ids.look(row_id)
 
     def _absorb(self, other: Self) -> None:
         """Add the rows of a summary of the same kind and split."""

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from trueup import CrossFit, HoldOut, InSample
-from trueup._kernels import numba_engine, numba_loops
+from trueup._kernels import numba_engine, numba_loops, numpy_engine
 from trueup._kernels.grid import LIMIT, N_BINS, ORDER
 from trueup._kernels.hashing import HashRule
 from trueup._kernels.plain import PlainRows
@@ -88,8 +88,14 @@ def test_results_are_those_of_the_general_path(kind, split, weighted, form, rows
         columns |= {"row_id": ids, "y_true": np.where(label == 0.0, -0.0, 1.0)}
     if weighted:
         columns["sample_weight"] = weight
-    ours = summarised(kind, split, "numba", monkeypatch, columns)
+    ours = [summarised(kind, split, name, monkeypatch, columns) for name in ("numba", "numpy")]
+    monkeypatch.setattr(numpy_engine, "absorb", lambda *_: None)
     general = summarised(kind, split, "numpy", monkeypatch, columns)
+    for evaluation in ours:
+        require_equal(evaluation, general)
+
+
+def require_equal(ours, general):
     assert (ours.n, ours.n_scored) == (general.n, general.n_scored)
     assert ours.fingerprint == general.fingerprint
     for name in ("vanilla", "calibrated", "bias_term", "fold_bias_terms", "bias_cost"):
@@ -122,13 +128,29 @@ def test_bad_rows_are_refused_by_their_index(name, value, message, rows, monkeyp
     assert summary.n == 0
 
 
-def test_kernel_stops_before_a_strip_with_another_row(rows):
+@pytest.fixture
+def mixed(rows):
+    """Rows of which the one at 5,000 lies beyond the grid."""
     label, logit, _, _ = rows
     logit = logit.copy()
     logit[5_000] = LIMIT
+    return PlainRows(label, logit, True, None, None, 0, HashRule(folds=1))
+
+
+def test_without_a_compiler_a_block_is_taken_whole_or_not_at_all(mixed):
     table = np.zeros((2 * N_BINS, ORDER))
-    plain = PlainRows(label, logit, True, None, None, 0, HashRule(folds=1))
-    absorbed = numba_engine.absorb(plain, table, None)
+    assert numpy_engine.absorb(mixed, table, None) is None
+    assert not table.any()
+    absorbed = numpy_engine.absorb(mixed.leading(5_000), table, None)
+    assert absorbed.n == table[:, 0].sum() == 5_000
+    assert absorbed.row_counts.tolist() == [
+        [5_000 - mixed.label[:5_000].sum(), mixed.label[:5_000].sum()]
+    ]
+
+
+def test_kernel_stops_before_a_strip_with_another_row(mixed):
+    table = np.zeros((2 * N_BINS, ORDER))
+    absorbed = numba_engine.absorb(mixed, table, None)
     assert 5_000 - numba_loops.STRIP < absorbed.n <= 5_000
     assert table[:, 0].sum() == absorbed.row_counts.sum() == absorbed.support.sum() == absorbed.n
-    assert absorbed.row_counts[0, 1] == label[: absorbed.n].sum()
+    assert absorbed.row_counts[0, 1] == mixed.label[: absorbed.n].sum()

@@ -205,6 +205,9 @@ def test_levels_of_a_column_have_estimates_of_their_own(session, tmp_path):
     assert [line.split()[0] for line in ran.output.splitlines()][1:] == ["north", "s$"]
     run = MonitorStore(version(), MlflowClient()).run()
     assert run.data.metrics["segment/region/s_/estimated_mse"] > 0.0
+    assert run.data.metrics["segment/region/s_/estimated_mse_rows"] == 40.0
+    page = monitor.report(URI, tmp_path / "page.html").read_text()
+    assert "<td>region/s_</td><td>2030-02-28</td>\n<td>40 (few)</td>" in page
     refused = CliRunner().invoke(command, [*arguments, "--segment", "none"])
     assert "--segment must be a column of the batch; got 'none'" in refused.output
 
@@ -262,3 +265,19 @@ def test_text_ids_of_a_csv_file_stay_text_however_it_is_cut(store, tmp_path):
         assert monitor.realize(uri, path).matched == 60
     both = pd.concat([pd.read_csv(paths[0], dtype={"id": str})] * 2)  # exports overlap
     assert monitor.realize(uri, both).matched == 60
+
+
+def test_a_batch_with_its_predictions_is_the_same_batch_and_loads_no_model(session, tmp_path):
+    batch = draw(100, start=11_000).drop(columns="y").assign(part=["x", "z"] * 50)
+    known = session.record(batch, at="2030-05-31")
+    given = batch.assign(p=mlflow.pyfunc.load_model(URI).predict(batch[["a", "b"]]))
+    given.drop(columns="part").to_parquet(tmp_path / "rows.parquet")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mlflow.pyfunc, "load_model", None)
+        found = monitor.estimate(URI, tmp_path / "rows.parquet", at="2030-05-31", predicted="p")
+        assert found == known.as_estimate()
+        levels = monitor.estimate_segments(URI, given, segment="part", predicted="p")
+        assert [level for level, _ in levels] == ["", "x", "z"]
+        options = ["--batch", str(tmp_path / "rows.parquet"), "--predicted", "q"]
+        refused = CliRunner().invoke(command, ["run", URI, *options])
+    assert (refused.exit_code, "--predicted must be a column" in refused.output) == (2, True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import pytest
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow.monitor.report_page import draw_series, render_report
 from trueup_mlflow.write.monitor_items import BatchRecord
+from trueup_mlflow.write.segment_items import segments_of
 
 MARKUP = "<script>alert('x')</script>&amp;\"'{{ 7*7 }}"
 
@@ -143,3 +145,36 @@ def test_one_batch_and_batches_without_an_estimate_are_drawn():
     nothing = record(estimate={"mse": None, "low": None, "high": None})
     assert "<svg" in draw_series([nothing])
     assert "none to none" in Words(render_report("models:/m/1", [nothing], "")).text
+
+
+def point(key, value, step):
+    return SimpleNamespace(key=f"segment/region/{key}", value=value, step=step)
+
+
+def test_levels_are_shown_with_their_rows_their_batch_and_what_is_few():
+    def level(name, step, rows, trusted):
+        key = f"{name}/estimated_mse"
+        values = {"": 0.5, "_low": 0.25, "_high": 1.0, "_rows": rows, "_trusted": trusted}
+        return [point(f"{key}{part}", value, step) for part, value in values.items()]
+
+    points = [
+        *level("north", 2, 400.0, 1.0),
+        *level(MARKUP, 1, 40.0, 0.0),
+        point("north/realized_mse", 0.75, 1),
+        point("old/estimated_mse", 0.5, 0),
+        point("old/estimated_mse_low", 0.25, 1),  # of another batch
+    ]
+    found = {one.name.removeprefix("region/"): one for one in segments_of(points, "mse")}
+    assert list(found) == [MARKUP, "north", "old"]
+    assert (found["north"].rows, found["north"].few, found["north"].trusted) == (400, False, True)
+    assert (found["old"].rows, found["old"].low, found["old"].few) == (None, None, False)
+    assert segments_of(points, "mae") == ()
+
+    batches = [replace(one, step=step) for step, one in enumerate(series([1.0] * 3))]
+    page = render_report("models:/m/1", batches, "", segments=tuple(found.values()))
+    words = " ".join(Words(re.sub("(</?(td|div))", r" \1", page)).text.split())
+    assert "script" not in Words(page).tags
+    assert "region/north 2023-11-17 400 0.5 0.25 to 1 0.75 of 2023-11-16" in words
+    assert f"region/{MARKUP} 2023-11-16 40 (few) 0.5 0.25 to 1 not to be trusted" in words
+    assert "levels of fewer than 30 rows have none" in words
+    assert "Levels of columns" not in render_report("models:/m/1", batches, "")

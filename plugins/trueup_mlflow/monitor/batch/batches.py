@@ -28,6 +28,7 @@ def estimate_periods(
     time_column: str,
     period: Period = "month",
     time_format: str | None = None,
+    predicted: str | None = None,
 ) -> list[tuple[str, MSEEstimate]]:
     """Estimate and log each calendar period of a table as a batch of its own.
 
@@ -43,6 +44,8 @@ def estimate_periods(
         Calendar period; the end of it is the time of the batch.
     time_format : str, optional
         Format of times that are text, as of ``strptime``; ISO 8601 by default.
+    predicted : str, optional
+        As in :func:`trueup_mlflow.monitor.estimate`.
 
     Returns
     -------
@@ -68,14 +71,21 @@ def estimate_periods(
     schema = load_schema(resolve(model_uri, MlflowClient()))
     rows = table if is_spark_frame(table) else _rows(table, schema)
     for label, part in periods_of(rows, time_column, period, time_format):
-        session = session or Session.open(model_uri)  # a table without times needs none
+        session = session or Session.open(
+            model_uri, predicted=predicted
+        )  # a table without times needs none
         end = label.end_time.to_pydatetime(warn=False)
         found.append((str(label), session.estimate(part, at=end)))
     return found
 
 
 def estimate_chunks(
-    model_uri: str, table: Any, *, rows: int, at: str | datetime | None = None
+    model_uri: str,
+    table: Any,
+    *,
+    rows: int,
+    at: str | datetime | None = None,
+    predicted: str | None = None,
 ) -> list[tuple[str, MSEEstimate]]:
     """Estimate and log each run of consecutive rows of a table as a batch of its own.
 
@@ -89,6 +99,8 @@ def estimate_chunks(
         Rows of a batch; the last one may have fewer.
     at : str or datetime, optional
         Time of the first batch, now by default; each further one is a second later.
+    predicted : str, optional
+        As in :func:`trueup_mlflow.monitor.estimate`.
 
     Returns
     -------
@@ -115,7 +127,7 @@ def estimate_chunks(
             "a Spark data frame",
             "Cut it by time with estimate_periods, or collect its rows in an order that means one.",
         )
-    session = Session.open(model_uri)
+    session = Session.open(model_uri, predicted=predicted)
     whole = _rows(table, session.check.schema)
     start = datetime.fromtimestamp(timestamp_of(at, "00000000") / 1000.0, UTC)
     found = []

@@ -18,9 +18,9 @@ _INTEGERS: dict[DataType, type[np.int32 | np.int64]] = {
 _FLOATS = {DataType.float: np.float32, DataType.double: np.float64}
 
 
-def input_columns(pyfunc: Any) -> tuple[str, ...]:
+def input_columns(metadata: Any) -> tuple[str, ...]:
     """Return the columns that a signature names; none if there is none, or it has no names."""
-    schema = pyfunc.metadata.get_input_schema()
+    schema = metadata.get_input_schema()
     if schema is None or schema.is_tensor_spec() or not schema.has_input_names():
         return ()
     return tuple(str(column.name) for column in schema.inputs if column.required)
