@@ -48,23 +48,7 @@ def check_one_of(name: str, value: Any, allowed: Sequence[str], fix: str) -> Non
 
 
 def whole_number(name: str, value: Any, least: int, fix: str) -> int:
-    """Return a value as a plain int.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument.
-    value : object
-        What came.
-    least : int
-        Smallest that is allowed.
-    fix : str
-        Sentence that ends the message.
-
-    Raises
-    ------
-    InvalidInputError
-        If the value isn't an integer of at least ``least``.
+    """Return a value as a plain int; refuse what is no integer of at least ``least``.
 
     Examples
     --------
@@ -77,16 +61,7 @@ def whole_number(name: str, value: Any, least: int, fix: str) -> int:
 
 
 def raisable_limit(variable: str, default: int, unit: str) -> int:
-    """Return a limit that the user may raise by an environment variable.
-
-    Parameters
-    ----------
-    variable : str
-        Its name.
-    default : int
-        The limit where it is not set.
-    unit : str
-        What it counts, for messages.
+    """Return a limit, a number of ``unit``, that the user may raise by an environment variable.
 
     Raises
     ------

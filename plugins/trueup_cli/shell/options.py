@@ -23,13 +23,7 @@ _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 
 def existing_store(tracking_uri: str | None) -> str:
-    """Return the address of a store that is there: who only reads must not have one made.
-
-    Raises
-    ------
-    BadInput
-        If MLflow would make a file or a folder for it.
-    """
+    """Return the address of a store that is there: who only reads must not have one made."""
     from mlflow import get_tracking_uri
 
     uri = tracking_uri or get_tracking_uri()
@@ -139,12 +133,10 @@ def logs_to_mlflow(command: Command) -> Command:
 
 
 def check_place(options: Mapping[str, Any]) -> bool:
-    """Return whether the result is logged; called before the work that it is the result of.
+    """Return whether the result is logged, to one run; called before the work that it is of.
 
     Raises
     ------
-    BadInput
-        If it would go to two runs.
     InvalidInputError
         If the run or the experiment is not there or was deleted.
     """

@@ -11,6 +11,7 @@ import numpy as np
 
 from trueup._kernels import UInt64Array
 from trueup._kernels.hashing import rows_fingerprint, timed_ids
+from trueup.arguments import whole_number
 from trueup.errors import InexactSummaryError, InvalidInputError
 from trueup.evaluation.effective_rows import say_if_few
 from trueup.evaluation.thin_periods import join_thin_periods
@@ -19,10 +20,9 @@ from trueup.fields.columns import read_binary_rows
 from trueup.fields.measure import calibration_of_rows
 from trueup.losses import Loss
 from trueup.losses.elementary import scaled
-from trueup.read.columns import check_threads
-from trueup.read.frames import by_position, columns_of
+from trueup.read.frames import by_position, columns_of, require_fields
 from trueup.read.ids import FewIds
-from trueup.read.rows import Rows, read_rows, require_fields
+from trueup.read.rows import Rows, read_rows
 from trueup.read.times import read_times
 from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
@@ -116,7 +116,8 @@ def evaluate(
             repr(split),
             "Pass CrossFit(), HoldOut(), Rolling(period) or InSample().",
         )
-    check_threads(threads)
+    if threads is True or threads != 1:
+        whole_number("threads", threads, 1, "Pass the number of free cores.")
     given = {"y_true": y_true, "y_pred": y_pred, "y_logit": y_logit}
     given |= {"sample_weight": sample_weight, "row_id": row_id}
     fields = None if fields is None else columns_of(fields)

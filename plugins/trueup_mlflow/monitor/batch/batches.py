@@ -10,6 +10,7 @@ from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup.monitoring import MSEEstimate
+from trueup.user_warning import warn_user
 from trueup_mlflow import monitor
 from trueup_mlflow.monitor.batch.periods import Period, periods_of
 from trueup_mlflow.monitor.batch.schema import Schema
@@ -19,6 +20,8 @@ from trueup_mlflow.monitor.check.registered_model import resolve
 from trueup_mlflow.monitor.session import Session
 from trueup_mlflow.write.monitor_items import CHECK_URI_TAG, timestamp_of
 from trueup_mlflow.write.runs import store_of
+
+_NAMED = 5
 
 
 def estimate_periods(
@@ -67,7 +70,7 @@ def estimate_periods(
     ... )]
     ['2026-02']
     """
-    session, found = None, []
+    session, found, labels = None, [], []
     schema = load_schema(resolve(model_uri, MlflowClient()))
     rows = table if is_spark_frame(table) else _rows(table, schema)
     for label, part in periods_of(rows, time_column, period, time_format):
@@ -76,7 +79,18 @@ def estimate_periods(
         )  # a table without times needs none
         end = label.end_time.to_pydatetime(warn=False)
         found.append((str(label), session.estimate(part, at=end)))
+        labels.append(label)
+    say_empty(labels)
     return found
+
+
+def say_empty(labels: list[pd.Period]) -> None:
+    """Name the periods between the first and the last that have no rows."""
+    whole = pd.period_range(min(labels), max(labels)) if labels else []
+    empty = [str(label) for label in whole if label not in labels]
+    if empty:
+        more = f" and {len(empty) - _NAMED} more" if len(empty) > _NAMED else ""
+        warn_user(f"no rows of {', '.join(empty[:_NAMED])}{more}: there is no batch of it.")
 
 
 def estimate_chunks(
