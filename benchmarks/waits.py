@@ -133,7 +133,7 @@ def main() -> None:
     if options.work:
         print(measure(options.work))
         return
-    kept = RESULTS.read_text().partition(SECTION)[2]
+    kept = RESULTS.read_text().partition(SECTION)[2].partition("\n## ")[0]
     text = (
         "`python benchmarks/waits.py --before FOLDER`\n\n"
         "Processor time, one thread: the smallest of up to nine runs in one process, after one\n"
