@@ -2,10 +2,10 @@
 
 ``python benchmarks/tune_budget.py TASK`` replays the table of a task that ``tune_tables.py`` made;
 ``python benchmarks/tune_budget.py --report`` prints the tables of all that was replayed.
-A repeat draws which seven seeds the rules may use; the others, on the test rows, give the regret:
-the test loss of the chosen configuration minus that of the best one of the whole grid. "All seen"
-chooses by every seed and configuration of the grid on the validation rows: what no rule can beat
-but by luck.
+A repeat draws which seven seeds the rules may use, and has one of the draws of validation rows; the
+other seeds, on the test rows, give the regret: the test loss of the chosen configuration minus that
+of the best one of the whole grid. "All seen" chooses by all seven seeds and the whole grid on the
+validation rows: what no rule can beat but by luck.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import optuna
 import pandas as pd
 from numpy.typing import NDArray
 from tqdm import tqdm
-from tune_tables import COLUMNS, TABLES, TASKS
+from tune_tables import COLUMNS, DRAWS, TABLES, TASKS
 
 from trueup import Evaluation, evaluate
 from trueup.errors import TrueupWarning
@@ -82,7 +82,7 @@ class Repeat:
 
 def read_repeat(task: str, number: int) -> Repeat:
     """Return a replay of a table."""
-    table = np.load(TABLES / f"{task}.npz")["values"]
+    table = np.load(TABLES / f"{task}.npz")["values"][:, :, number % DRAWS]
     order = np.random.default_rng(number).permutation(len(table))
     seen, fresh = table[order[:SEARCH_SEEDS]], table[order[SEARCH_SEEDS:]]
     regret = {}
@@ -218,20 +218,45 @@ def _contrasts(found: pd.DataFrame) -> Iterator[str]:
 
 def _noise(found: pd.DataFrame) -> Iterator[str]:
     """Yield how much of what tells the best quarter of a grid apart is the noise of a seed."""
-    yield "| task | seed sd / noise share, vanilla | calibrated | went by calibrated |"
-    yield "|---|---|---|---|"
+    noise = "seed sd / noise share, vanilla | calibrated"
+    correlation = "correlation with vanilla test: vanilla, calibrated | with calibrated test"
+    yield f"| task | {noise} | {correlation} | chose calibrated |"
+    yield "|---|---|---|---|---|---|"
     for task, place in found.groupby("task"):
         table = np.load(TABLES / f"{task}.npz")["values"]
         cells = [_noise_cell(table[..., COLUMNS.index(name)]) for name in METRICS.values()]
+        cells += [_correlations(table, name) for name in TESTS.values()]
         own = place.loc[place["arm"] == "budget", "goes_by"] == "calibrated"
         yield f"| {task} | {' | '.join(cells)} | {own.sum()} of {len(own)} |"
 
 
+def _near_best(means: FloatArray) -> FloatArray:
+    return np.argsort(means)[: int(np.ceil(FINALISTS * len(means)))]
+
+
 def _noise_cell(values: FloatArray) -> str:
-    means = values.mean(0)
-    best = np.argsort(means)[: int(np.ceil(FINALISTS * len(means)))]
-    noise = float(values[:, best].var(0, ddof=1).mean())
-    return f"{np.sqrt(noise) / UNIT:.2f} / {noise_share(means, noise):.2f}"
+    """Return standard deviation and noise share of results, shape (seeds, points, draws)."""
+    noises, shares = [], []
+    for of_draw in np.moveaxis(values, -1, 0):
+        means = of_draw.mean(0)
+        noises.append(float(of_draw[:, _near_best(means)].var(0, ddof=1).mean()))
+        shares.append(noise_share(means, noises[-1]))
+    return f"{np.sqrt(np.mean(noises)) / UNIT:.2f} / {np.mean(shares):.2f}"
+
+
+def _correlations(table: FloatArray, test: str) -> str:
+    """Return how one seed's results correlate with the test loss under the other seeds."""
+    cells = []
+    for metric in METRICS.values():
+        found = []
+        for draw, seed in product(range(DRAWS), range(len(table))):
+            of_draw = table[:, :, draw]
+            best = _near_best(of_draw[..., COLUMNS.index("validation")].mean(0))
+            others = np.delete(of_draw[:, best, COLUMNS.index(test)], seed, axis=0).mean(0)
+            own = of_draw[seed, best, COLUMNS.index(metric)]
+            found.append(np.corrcoef(own, others)[0, 1])
+        cells.append(f"{np.mean(found):.2f}")
+    return ", ".join(cells)
 
 
 def main() -> None:

@@ -1,10 +1,11 @@
 """Tables of real trainings for ``tune_budget.py``: every point of a grid under every seed.
 
 ``python benchmarks/tune_tables.py TASK --data FOLDER`` trains the grid of a task once per seed and
-keeps, per training, the vanilla and the calibrated loss on validation and on test rows, in
-``build/tune_tables/TASK.npz`` (it resumes after the last whole seed). FOLDER holds the public data
-sets named in ``TASKS``. A rule for tuning can then be replayed hundreds of times on trainings that
-really took place, with fresh seeds and large test rows for the truth.
+keeps, per training, the vanilla and the calibrated loss on validation and on test rows, for two
+draws of the validation rows, in ``build/tune_tables/TASK.npz`` (it resumes after the last whole
+seed). FOLDER holds the public data sets named in ``TASKS``. A rule for tuning can then be replayed
+hundreds of times on trainings that really took place, with fresh seeds and large test rows for the
+truth.
 """
 
 from __future__ import annotations
@@ -25,9 +26,12 @@ from tqdm import tqdm
 from trueup import CrossFit, evaluate
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
 ROOT = Path(__file__).parents[1]
 TABLES = ROOT / "build" / "tune_tables"
 VALIDATION_ROWS, TEST_ROWS = 8_000, 20_000
+DRAWS = 2
+"""Ways to draw the validation rows among those held out; the first takes them as they come."""
 COLUMNS = ("validation", "calibrated_validation", "test", "calibrated_test")
 
 
@@ -226,12 +230,21 @@ TASKS = {
 }
 
 
-def train(task: Task, rows: Rows, params: dict[str, Any], seed: int) -> tuple[float, ...]:
-    """Return the losses of one training, in the order of ``COLUMNS``."""
+def drawn_rows(n: int) -> list[tuple[IntArray, IntArray]]:
+    """Return validation and test rows of each draw, as places among the ``n`` held-out rows."""
+    orders = [np.random.default_rng(draw).permutation(n) for draw in range(1, DRAWS)]
+    return [(o[:VALIDATION_ROWS], o[VALIDATION_ROWS:]) for o in (np.arange(n), *orders)]
+
+
+def train(task: Task, rows: Rows, params: dict[str, Any], seed: int) -> FloatArray:
+    """Return the losses of one training, shape (draws, columns)."""
     predictions, y = task.fit(rows, params, seed), rows.y[rows.held_out]
-    parts = slice(0, VALIDATION_ROWS), slice(VALIDATION_ROWS, None)
-    found = [evaluate(y[p], predictions[p], loss=task.loss, split=CrossFit()) for p in parts]
-    return tuple(value for one in found for value in (one.vanilla, one.calibrated))
+    found = [
+        evaluate(y[part], predictions[part], loss=task.loss, split=CrossFit())
+        for parts in drawn_rows(len(y))
+        for part in parts
+    ]
+    return np.array([(one.vanilla, one.calibrated) for one in found]).reshape(DRAWS, len(COLUMNS))
 
 
 def make_table(name: str, folder: Path, n_seeds: int) -> None:

@@ -66,7 +66,7 @@ def _check_output(options: dict[str, Any]) -> None:
 def _apply(file: Path, options: dict[str, Any]) -> None:
     from trueup.calibrators import load_calibrator
     from trueup.read.frames import require_columns
-    from trueup.read.tables import read_frame
+    from trueup.read.tables import read_frame, rows_of_files
 
     frame, calibrator = read_frame(file), load_calibrator(options["calibrator"])
     fields, new = calibrator.fields_read_, options["column"] or f"calibrated_{options['proba']}"
@@ -74,7 +74,8 @@ def _apply(file: Path, options: dict[str, Any]) -> None:
     if new in frame.columns:
         raise BadInput(f"--column must be a new column; got {new!r}. Name another.")
     columns = {name: frame[name] for name in fields}
-    proba = calibrator.predict_proba(frame[options["proba"]], fields=columns)
+    with rows_of_files(file, options["proba"]):
+        proba = calibrator.predict_proba(frame[options["proba"]], fields=columns)
     if proba.shape[1] != 2:
         raise BadInput("--calibrator must be one of two classes. Use load_calibrator in Python.")
     _write(frame.assign(**{new: proba[:, 1]}), options["output"])

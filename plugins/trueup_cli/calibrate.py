@@ -103,8 +103,10 @@ def calibrate(file: Path, **options: Any) -> None:
     names = {"y": target, "y_true": target, "X": proba, "y_proba": proba}
     more = {"times": "--time", "sample_weight": "--weight"}
     _check_options(options)
+    from trueup.read.tables import rows_of_files
+
     try:
-        with in_options(names | more):
+        with in_options(names | more), rows_of_files(file, options["target"]):
             frame = _read(file, options)
             (_compare if options["compare"] else _fit)(frame, options)
     except ImportError as error:
@@ -284,7 +286,7 @@ def _compare(frame: pd.DataFrame, options: dict[str, Any]) -> None:
     echo(json_text(asdict(table)) if options["as_json"] else table.to_markdown().rstrip("\n"))
     if options["figure"] is not None:
         echo(_draw(table.decisions(), options["figure"]), err=options["as_json"])
-    if options["log"] or check_place(options):
+    if options["log"] or options["run_id"] or options["experiment_name"]:
         _log(table, options)
 
 

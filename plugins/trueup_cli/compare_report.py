@@ -16,21 +16,7 @@ Outcome = Literal["passed", "failed", "inconclusive"]
 
 @dataclass(frozen=True)
 class Decision:
-    """One candidate on one metric.
-
-    Attributes
-    ----------
-    candidate, baseline : str
-        How they are called.
-    metric : str
-        The key.
-    logged : LoggedComparison
-        The decision and its run.
-    outcome : {"passed", "failed", "inconclusive"}
-        Of the gate.
-    figure : str
-        Link to the figure in Markdown.
-    """
+    """One candidate on one metric: the logged decision, the outcome of the gate, a figure."""
 
     candidate: str
     baseline: str
@@ -44,11 +30,16 @@ class Decision:
         """The decision in words."""
         return self.logged.comparison.sentence(self.candidate, self.baseline)
 
+    @property
+    def told(self) -> str:
+        """The same, said of its metric."""
+        return f"{self.metric}: {self.sentence}"
+
 
 def as_text(decisions: Sequence[Decision], gate: str, outcome: Outcome) -> str:
     """Return a line per decision, then the gate and the runs."""
     alone = len(decisions) == 1
-    lines = [d.sentence if alone else f"{d.metric}: {d.sentence}" for d in decisions]
+    lines = [d.sentence if alone else d.told for d in decisions]
     lines += [*dict.fromkeys(d.logged.note for d in decisions if d.logged.note)]
     lines += [*_remarks(decisions), f"{gate}: {outcome}"]
     lines += [f"logged to run {d.logged.run_id}" for d in decisions]
@@ -66,14 +57,17 @@ def as_json(decisions: Sequence[Decision], gate: str, outcome: Outcome) -> str: 
 
 def markdown(decisions: Sequence[Decision], gate: str, outcome: Outcome) -> str:
     """Return a comment for a pull request: the verdict, a table, then what it rests on."""
+    leading = _leading(decisions)
+    of_one = len({decision.metric for decision in decisions}) == 1
     head = "| candidate | metric | difference | interval | wins | pairs | verdict | gate | figure |"
     lines = [
-        f"**{gate}: {outcome}.** {_cell(_leading(decisions).sentence)}",
+        f"**{gate}: {outcome}.** {_cell(leading.sentence if of_one else leading.told)}",
         "",
         head,
         "|---" * (head.count("|") - 1) + "|",
         *(_row(decision) for decision in decisions),
         "",
+        *(f"- {_cell(decision.told)}" for decision in decisions if decision is not leading),
         *(f"- {_cell(line)}" for line in _basis(decisions)),
     ]
     return "\n".join(lines)

@@ -16,7 +16,7 @@ from trueup.losses import LOSSES
 from trueup.read.csv_files import Dialect, Role
 from trueup.read.files import resolve, size_when_read
 from trueup.read.ids import ID_TYPES
-from trueup.read.tables import read_columns
+from trueup.read.tables import read_columns, rows_of_files
 from trueup.read.times import read_times
 from trueup.splits.text import parse_split
 from trueup.summaries import summary_type
@@ -131,7 +131,7 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
     summed_up = summary_type(options["loss"]) is not None and split.n_groups is not None
     with progress("evaluate", "row") as count:
         if by_rows or not summed_up or len(predictions) > 1:
-            return trueup.evaluate(**_arguments(files, options))
+            return _evaluate_rows(files, options)
         return evaluate_files(
             files,
             y_true=options["target"],
@@ -158,29 +158,29 @@ def _used(options: Mapping[str, Any]) -> int:
     return len(_roles(options, _prediction_columns(options)[1]))
 
 
-def _arguments(files: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
+def _evaluate_rows(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
+    """Score the rows of whole columns; a row that is refused is found in its file."""
     kind, predictions = _prediction_columns(options)
-    single = {name: options[name] for name in ("row_id", "times", "sample_weight")}
-    wanted = {name: column for name, column in single.items() if column is not None}
-    columns = read_columns(
-        files,
-        _roles(options, predictions),
-        dialect=Dialect(options["sep"], options["decimal"]),
-        id_type=options["id_type"],
-    )
-    if options["times"] is not None:
-        times = columns[options["times"]]
-        columns[options["times"]] = read_times(times, time_format=options["time_format"])
-    y_true = columns[options["target"]]
-    return {
-        "y_true": y_true,
-        "y_logit" if kind == "logit" else "y_pred": _stacked([columns[c] for c in predictions]),
-        "loss": options["loss"],
-        "split": parse_split(options["split_text"]),
-        "labels": label_values(options["labels"], y_true),
-        **{name: columns[column] for name, column in wanted.items()},
-        "fields": {name: columns[name] for name in options["fields"]} or None,
-    }
+    dialect = Dialect(options["sep"], options["decimal"])
+    roles = _roles(options, predictions)
+    columns = read_columns(files, roles, dialect=dialect, id_type=options["id_type"])
+    y_true, given = columns[options["target"]], _stacked(columns, predictions)
+    with rows_of_files(files, options["target"], dialect):
+        if options["times"] is not None:
+            times = columns[options["times"]]
+            columns[options["times"]] = read_times(times, time_format=options["time_format"])
+        return trueup.evaluate(
+            y_true,
+            None if kind == "logit" else given,
+            y_logit=given if kind == "logit" else None,
+            loss=options["loss"],
+            split=parse_split(options["split_text"]),
+            labels=label_values(options["labels"], y_true),
+            row_id=columns.get(options["row_id"]),
+            times=columns.get(options["times"]),
+            sample_weight=columns.get(options["sample_weight"]),
+            fields={name: columns[name] for name in options["fields"]} or None,
+        )
 
 
 def _roles(options: Mapping[str, Any], predictions: Sequence[str]) -> dict[str, Role]:
@@ -207,8 +207,9 @@ def _prediction_columns(options: Mapping[str, Any]) -> tuple[str, tuple[str, ...
     return given[0]
 
 
-def _stacked(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    return columns[0] if len(columns) == 1 else np.column_stack(columns)
+def _stacked(columns: Mapping[str, NDArray[Any]], names: Sequence[str]) -> NDArray[Any]:
+    given = [columns[name] for name in names]
+    return given[0] if len(given) == 1 else np.column_stack(given)
 
 
 def _text(evaluation: Evaluation, items: LogItems, prefix: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from trueup_cli.shell.failures import in_options
 from trueup_cli.shell.options import TRACKING_URI, existing_store
 from trueup_cli.shell.output import echo, progress
 
@@ -41,7 +42,8 @@ def ui(tracking_uri: str | None, host: str, port: int, study_storage: str | None
         )
     shown = f"[{host}]" if ":" in host else host
     echo(f"trueup on http://{shown}:{port} (Ctrl-C ends)")
-    serve(store, host, port, study_storage)
+    with in_options():
+        serve(store, host, port, study_storage)
 
 
 @click.command("report")
@@ -77,6 +79,7 @@ def report(
     from trueup_ui.web.report import write_report
 
     choice = Choice(metric=metric, by=by, higher=greater_is_better)
-    with progress("report"):
+    subjects = dict.fromkeys(("subject", "experiment", "model"), "SUBJECT")
+    with in_options(subjects), progress("report"):
         written = write_report(output, subject, choice, existing_store(tracking_uri))
     echo(str(written))

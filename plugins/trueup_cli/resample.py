@@ -128,7 +128,7 @@ def _learner(target: str) -> Any:
 
 def _read(file: Path, options: dict[str, Any]) -> pd.DataFrame:
     from trueup.read.frames import require_columns
-    from trueup.read.tables import read_frame
+    from trueup.read.tables import read_frame, rows_of_files
     from trueup.read.times import read_times
 
     frame = read_frame(file)
@@ -139,7 +139,8 @@ def _read(file: Path, options: dict[str, Any]) -> pd.DataFrame:
     if options["time"] is None:
         refuse_format_alone(options["time_format"])
         return frame
-    times = read_times(frame[options["time"]].to_numpy(), time_format=options["time_format"])
+    with rows_of_files(file, options["time"]):
+        times = read_times(frame[options["time"]].to_numpy(), time_format=options["time_format"])
     return frame.iloc[times.argsort(kind="stable")].reset_index(drop=True)
 
 

@@ -7,12 +7,13 @@ that decides what is left for the finals.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import optuna
+from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from trueup.arguments import whole_number
@@ -31,6 +32,7 @@ from trueup_optuna.study.trial_state import (
     SeedRecord,
     has_seeds,
 )
+from trueup_optuna.tuning_samplers import suggest
 
 _EARLY = 8
 """Configurations among which the better half gets a second seed."""
@@ -147,6 +149,7 @@ class BudgetedSearch:
         """
         spending = Spending(trial.study)
         if spending.search_is_over:
+            _keep_drawn(trial, spending.table.trials)
             stop_search(trial.study)
             raise optuna.TrialPruned("the search has spent its share of the budget")
         drawn = trial.relative_params
@@ -161,8 +164,10 @@ class BudgetedSearch:
             If they have had all seeds. A sampler that proposes nothing else ends the search.
         """
         trial.set_user_attr(TWIN_OF, number)
-        index = Spending(trial.study).n_seeds(number)
+        spending = Spending(trial.study)
+        index = spending.n_seeds(number)
         if index >= self._n_max:
+            _keep_drawn(trial, spending.table.trials)
             latest = trial.study.get_trials(deepcopy=False)[-_IDLE - 1 : -1]
             if len(latest) == _IDLE and all(_is_idle(one) for one in latest):
                 stop_search(trial.study)
@@ -229,6 +234,17 @@ def stop_search(study: optuna.Study) -> None:
     """End ``study.optimize`` after this trial; whoever asks and tells looks for itself."""
     with suppress(RuntimeError):
         study.stop()
+
+
+def _keep_drawn(trial: optuna.Trial, others: Sequence[FrozenTrial]) -> None:
+    """Let a trial that is not trained keep the parameters that the sampler drew together.
+
+    A pruned trial without any leaves none that all trials share, and samplers draw one by one then.
+    """
+    spaces: dict[str, BaseDistribution] = {}
+    for other in others:
+        spaces.update(other.distributions)
+    suggest(trial, {name: spaces[name] for name in trial.relative_params if name in spaces})
 
 
 def _is_idle(trial: FrozenTrial) -> bool:

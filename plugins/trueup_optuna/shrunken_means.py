@@ -19,7 +19,7 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-MOST = 0.5
+MOST = 0.3
 """Largest share of the budget for the finals."""
 FINALISTS = 0.25
 """Share of the configurations whose spread the noise is compared with: those near the best."""
@@ -251,7 +251,7 @@ def noise_share(means: FloatArray, noise: float) -> float:
 
 
 def final_share(noise_share: float) -> float:
-    """Return the share of the budget for the finals: none without noise, at most a half.
+    """Return the share of the budget for the finals: none without noise, at most ``MOST``.
 
     It grows with the square: where configurations differ by more than the noise, new ones are worth
     more than further seeds.

@@ -197,6 +197,9 @@ def test_both_metrics_are_told_with_their_noise_and_the_gate_asks_for_both(uri):
     assert vanilla.startswith("val_log_loss: ")
     assert calibrated.startswith("calibrated_val_log_loss: ")
     assert any("times the sd of the vanilla ones" in line for line in rest)
+    told = many(uri, "deep", "mlp", "--metric", "both", "--markdown").stdout.splitlines()
+    assert told[0] == f"**gate better: passed.** {vanilla}"
+    assert f"- {calibrated}" in told
     split = many(uri, "twin", "mlp", "--metric", "val_log_loss", "--metric", METRIC,
                  "--gate", "not-worse", "--min-effect", "0.01", "--json")  # fmt: skip
     outcomes = {d["metric"]: d["gate"] for d in json.loads(split.stdout)["decisions"]}

@@ -36,6 +36,14 @@ def test_a_study_is_told_as_json(folder):
     told = json.loads(result.stdout)
     assert told["confirmation"]["n"] == 3
     assert told["study"] == "trueup"
+    assert told["confirmation"]["rival_number"] in {row["number"] for row in told["rows"]}
+
+
+def test_the_decision_names_the_rival(folder):
+    result = invoke(*arguments("--json"))
+    rival = json.loads(result.stdout)["confirmation"]["rival_number"]
+    again = invoke(*arguments("--resume"))
+    assert f"against trial {rival}: difference" in again.output
 
 
 def test_a_train_function_may_suggest_by_itself(folder):

@@ -120,6 +120,7 @@ def breaks(trial, seed):
     assert invoke("my_script.py:breaks", *small, "--catch", "NoSuchError").exit_code == 2
     result = invoke("my_script.py:breaks", *small, "--catch", "MemoryError")
     assert result.exit_code == 0, result.output
+    assert "left out because a seed failed: 2, the last trial 3: the result" in result.output
     trials = load_study("trueup-study.journal", "trueup").trials
     assert [t.number for t in trials if t.state == TrialState.FAIL] == [2, 3]
     assert len(trials) == 6

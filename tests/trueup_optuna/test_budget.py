@@ -56,11 +56,11 @@ def test_search_and_finals_spend_the_budget_together(storage):
     assert len(confirm(study, counted, n_seeds=2).values) == 2
 
 
-def test_seeds_that_change_little_leave_nearly_all_to_the_search_and_noise_half_to_the_finals():
+def test_seeds_that_change_little_leave_nearly_all_to_the_search_and_noise_a_fifth_to_the_finals():
     quiet = finals(searched(noisy(1e-6)), noisy(1e-6))
     loud = finals(searched(noisy(1.0)), noisy(1.0))
     assert quiet.final_trainings <= 4
-    assert loud.final_trainings >= 24
+    assert 12 <= loud.final_trainings <= 18
     assert sum(row.n_seeds > 1 for row in quiet.rows) <= 6
 
 
@@ -129,8 +129,22 @@ def test_a_configuration_that_comes_again_gets_its_next_seed(sampler):
     assert len(calls) == 60
     assert len({row.params["x"] for row in table.rows}) == len(table.rows)
     wasted = len(calls) - sum(row.n_seeds for row in table.rows)
-    assert wasted <= (8 if sampler is optuna.samplers.TPESampler else 48)
+    assert wasted <= (4 if sampler is optuna.samplers.TPESampler else 48)
     assert all(len({r.seed for r in row.records}) == row.n_seeds for row in table.rows)
+
+
+def test_a_trial_that_is_not_trained_keeps_the_parameters_that_were_drawn():
+    def small(trial, seed):
+        return noisy(0.3)(
+            optuna.trial.FixedTrial({"x": trial.suggest_int("x", 0, 2) / 2, "y": 0.0}), seed
+        )
+
+    sampler = optuna.samplers.TPESampler(seed=0, n_startup_trials=2)
+    study = optuna.create_study(sampler=sampler, pruner=optuna.pruners.NopPruner())
+    study.optimize(SeedObjective(small, seeds=SeedList(4), budget=40))
+    pruned = study.get_trials(states=(TrialState.PRUNED,))
+    assert len(pruned) > 2
+    assert all(trial.params.keys() == {"x"} for trial in pruned)
 
 
 @pytest.mark.parametrize("race", [False, True])

@@ -214,6 +214,7 @@ def test_confirmation_equals_its_definition(storage, study_name):
     assert confirmed.p_better == 1.0
     assert confirmed.better is True
     assert confirmed.n == 5
+    assert confirmed.rival_number is None  # no trial has x = 0.9
 
 
 def test_confirmation_against_the_runner_up_by_default():
@@ -222,6 +223,8 @@ def test_confirmation_against_the_runner_up_by_default():
     confirmed = confirm(study, train)
     assert confirmed.params == table.rows[0].params
     assert confirmed.rival == table.rows[1].params
+    assert confirmed.rival_number == table.rows[1].number
+    assert confirmed.lines()[1].name == f"less trial {table.rows[1].number}"
     by_number = confirm(study, train, against=table.rows[1].number)
     by_trial = confirm(study, train, against=study.trials[table.rows[1].number])
     assert by_number == by_trial == confirmed

@@ -60,9 +60,17 @@ def test_runs_are_grouped_by_a_tag_and_those_without_are_counted():
 
 
 def test_studies_comparisons_and_monitors_are_no_pipelines():
-    roles = ["study", "comparison", "resampling", "check_train", "monitor"]
+    roles = ["study", "comparison", "resampling", "check_train", "monitor", "scoring"]
     runs = [run(role, {"loss": 1.0}, trueup__role=role) for role in roles]
+    runs.append(run("a test set of a resampling", {"loss": 1.0}, trueup__fold="0"))
     assert group(runs).pipelines == ()
+    assert choices(runs) == ["parents", "params"]
+
+
+def test_runs_that_score_files_are_counted_beside_the_trainings():
+    runs = [*seeds("a", [1.0, 2.0]), run("s", {"loss": 3.0}, trueup__role="scoring")]
+    page = experiment_page(runs, Choice())
+    assert (page.n_runs, page.n_scoring, page.n_left_out) == (2, 1, 0)
 
 
 def test_failed_runs_have_no_part_in_the_mean():

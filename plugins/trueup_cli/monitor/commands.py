@@ -38,6 +38,7 @@ def monitor() -> None:
 @click.option("--features", multiple=True, callback=names_between, help="What the check sees.")
 @click.option("--ignore", multiple=True, callback=names_between, help="What it does not see.")
 @click.option("--prediction", default=None, help="Column of the model's output, of several.")
+@click.option("--predicted", default=None, help="Column of predictions: no model is loaded.")
 @click.option("--fail-above", default=None, help="Threshold of status: an error, or 1.5x.")
 @click.option(
     "--metric", default="mse", show_default=True, help="Estimated error: mse, mae, log_loss, ..."
@@ -88,6 +89,7 @@ def init(model_uri: str, reference: str, all_missing: bool, **options: Any) -> N
 )
 @click.option("--chunk-rows", type=click.IntRange(1), default=None, help="A batch each N rows.")
 @click.option("--segment", default=None, help="Column: an estimate for each level of 30 rows too.")
+@click.option("--predicted", default=None, help="Column of predictions: no model is loaded.")
 @click.option("--json", "as_json", is_flag=True, help="Print each estimate as a line of JSON.")
 @monitored
 def run(model_uri: str, batch: str, as_json: bool, **how: Any) -> None:
@@ -118,6 +120,7 @@ def _estimates(
     period: Any,
     chunk_rows: int | None,
     segment: str | None,
+    predicted: str | None,
 ) -> list[tuple[str, Any]]:
     from trueup_mlflow import monitor as monitoring
     from trueup_mlflow.monitor.batch.batches import estimate_chunks, estimate_periods
@@ -129,7 +132,9 @@ def _estimates(
     if segment is not None and (time_column is not None or chunk_rows is not None):
         raise BadInput("--segment is of one batch: it goes with neither --time-column nor chunks.")
     if segment is not None:
-        return monitoring.estimate_segments(model_uri, batch, segment=segment, at=at)
+        return monitoring.estimate_segments(
+            model_uri, batch, segment=segment, at=at, predicted=predicted
+        )
     if time_column is not None:
         return estimate_periods(
             model_uri,
@@ -137,10 +142,11 @@ def _estimates(
             time_column=time_column,
             period=period or "month",
             time_format=time_format,
+            predicted=predicted,
         )
     if chunk_rows is not None:
-        return estimate_chunks(model_uri, batch, rows=chunk_rows, at=at)
-    return [("", monitoring.estimate(model_uri, batch, at=at))]
+        return estimate_chunks(model_uri, batch, rows=chunk_rows, at=at, predicted=predicted)
+    return [("", monitoring.estimate(model_uri, batch, at=at, predicted=predicted))]
 
 
 @monitor.command("compare")

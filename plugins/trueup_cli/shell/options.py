@@ -23,13 +23,7 @@ _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 
 def existing_store(tracking_uri: str | None) -> str:
-    """Return the address of a store that is there: who only reads must not have one made.
-
-    Raises
-    ------
-    BadInput
-        If MLflow would make a file or a folder for it.
-    """
+    """Return the address of a store that is there: who only reads must not have one made."""
     from mlflow import get_tracking_uri
 
     uri = tracking_uri or get_tracking_uri()
@@ -139,39 +133,49 @@ def logs_to_mlflow(command: Command) -> Command:
 
 
 def check_place(options: Mapping[str, Any]) -> bool:
-    """Return whether the result is logged.
+    """Return whether the result is logged, to one run; called before the work that it is of.
 
     Raises
     ------
-    BadInput
-        If it would go to two runs.
+    InvalidInputError
+        If the run or the experiment is not there or was deleted.
     """
-    if options["run_id"] and options["experiment_name"]:
+    run_id, name = options["run_id"], options["experiment_name"]
+    if run_id and name:
         raise BadInput("--log-to-mlflow and --experiment-name exclude each other. Pass one.")
-    return bool(options["run_id"] or options["experiment_name"])
+    if not (run_id or name):
+        return False
+    from trueup_mlflow.write.runs import find_experiment, find_run
+
+    client = _client(options)
+    if run_id:
+        find_run(client, run_id, argument="--log-to-mlflow")
+    else:
+        find_experiment(client, name, argument="--experiment-name")
+    return True
+
+
+def _client(options: Mapping[str, Any]) -> Any:
+    """Return a client of the store, which a run that is named must not bring into being."""
+    from mlflow import MlflowClient
+
+    uri = options["tracking_uri"]
+    return MlflowClient(existing_store(uri) if options["run_id"] else uri)
 
 
 @contextmanager
 def logged_run(options: Mapping[str, Any], run_name: str) -> Iterator[tuple[Any, str]]:
     """Yield a client of the store and the run that the options name; end a new run.
 
-    A new run of the named experiment, or of MLflow's own choice where none is named.
+    A new run of the named experiment, or of MLflow's own choice where none is named. Its tag says
+    that nothing was trained in it.
     """
-    from mlflow import MlflowClient
-    from mlflow.tracking.fluent import _get_experiment_id
+    from trueup_mlflow.write.items import ROLE_TAG, SCORING_ROLE
 
-    from trueup_mlflow.write.runs import find_run
-
-    uri, run_id, ending = options["tracking_uri"], options["run_id"], "FAILED"
-    client = MlflowClient(existing_store(uri) if run_id else uri)
-    if run_id:
-        find_run(client, run_id, argument="--log-to-mlflow")  # bad input, not a warning
-    else:
-        name = options["experiment_name"]
-        known = client.get_experiment_by_name(name) if name else None
-        home = known.experiment_id if known else None
-        home = home or (client.create_experiment(name) if name else _get_experiment_id())
-        run_id = client.create_run(home, run_name=run_name).info.run_id
+    client, run_id, ending = _client(options), options["run_id"], "FAILED"
+    if not run_id:
+        home, tags = _home(client, options["experiment_name"]), {ROLE_TAG: SCORING_ROLE}
+        run_id = client.create_run(home, run_name=run_name, tags=tags).info.run_id
     try:
         yield client, run_id
         ending = "FINISHED"
@@ -179,3 +183,15 @@ def logged_run(options: Mapping[str, Any], run_name: str) -> Iterator[tuple[Any,
         if not options["run_id"]:
             client.set_terminated(run_id, ending)
     echo(f"logged to run {run_id}", err=True)
+
+
+def _home(client: Any, name: str | None) -> str:
+    """Return the id of an experiment, which is made where it is not there."""
+    from mlflow.tracking.fluent import _get_experiment_id
+
+    from trueup_mlflow.write.runs import find_experiment
+
+    if not name:
+        return str(_get_experiment_id())
+    known = find_experiment(client, name, argument="--experiment-name")
+    return str(client.create_experiment(name) if known is None else known.experiment_id)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trueup_cli.shell.failures import BadInput, one_line_failures
+from trueup_cli.shell.failures import BadInput, in_options, one_line_failures
 from trueup_cli.shell.interrupts import exit_code, interruptible
-from trueup_cli.shell.options import AS_JSON, TRACKING_URI
+from trueup_cli.shell.options import AS_JSON, TRACKING_URI, check_place
 from trueup_cli.shell.output import echo, json_text, without_run_urls
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 _SPLIT = ("trials", "n_base", "finals", "alpha", "variance", "epsilon")
 """Options that a budget decides, or has no use for: it eliminates nothing."""
+_OPTIONS = {"n_configs": "--trials", "n_seeds": "--confirm", "train": "SCRIPT.PY:TRAIN"}
 _FIGURES = (".png", ".svg", ".pdf")
 
 
@@ -162,7 +163,8 @@ def run(context: click.Context, /, **options: Any) -> None:
         raise BadInput("--confirm must be 0 or at least 2; got 1. An interval needs two values.")
     _check_together(context, options)
     try:
-        with interruptible(), one_line_failures():
+        with interruptible(), one_line_failures(), in_options(_OPTIONS):
+            check_place({"run_id": None, **ending})
             _run(_plan(options), workers, resume, ending)
     except KeyboardInterrupt as stop:
         context.exit(exit_code(stop))
@@ -187,7 +189,7 @@ def report(storage: str, study_name: str, as_json: bool, plot: Path | None) -> N
 
     Example: trueup tune report --study-name clicks --storage clicks.journal
     """
-    with one_line_failures():
+    with one_line_failures(), in_options():
         from trueup_cli.tune.report import report_json, report_text, save_figure
         from trueup_cli.tune.storage import load_study
         from trueup_optuna import report_study
@@ -204,19 +206,13 @@ def _plan(options: dict[str, Any]) -> TunePlan:
     if options["sampler"] == "grid":
         points = grid_size(options["space"], options["trials"])
         options["trials"] = max(2, min(options["trials"], points))
-    if options["budget"] is None:
-        options["finals"] = _finals_budget(options)
+    if options["budget"] is None and options["finals"] is None:
+        options["finals"] = max(60, -(-5 * options["trials"] // 4))
     return TunePlan(**options)
 
 
 def _check_together(context: click.Context, options: dict[str, Any]) -> None:
-    """Refuse options that exclude each other.
-
-    Raises
-    ------
-    BadInput
-        Naming both.
-    """
+    """Refuse options that exclude each other, naming both."""
     given = [name for name in _SPLIT if context.get_parameter_source(name) == COMMANDLINE]
     if options["budget"] is not None and given:
         raise BadInput(
@@ -230,11 +226,6 @@ def _check_together(context: click.Context, options: dict[str, Any]) -> None:
             "--epoch-pruner must come without --space; got both. TRAIN reports on its trial, which "
             "train(params, seed) doesn't get: let it call the suggest methods."
         )
-
-
-def _finals_budget(options: dict[str, Any]) -> int:
-    given: int | None = options["finals"]
-    return max(60, -(-5 * options["trials"] // 4)) if given is None else given
 
 
 def _run(plan: TunePlan, workers: int, resume: bool, ending: dict[str, Any]) -> None:

@@ -32,6 +32,7 @@ def report_text(report: StudyReport) -> str:
         f"Optuna's best value: {best.optimistic_value:.6g}, {_beside_the_mean(best)}",
         *_metric_lines(report),
         *_vanilla_lines(report),
+        *_left_out_lines(report),
         "",
         "  trial  seeds  mean ± standard error     P(best)  eliminated by",
         *_row_lines(report),
@@ -82,6 +83,26 @@ def _vanilla_lines(report: StudyReport) -> list[str]:
     ]
 
 
+_LEFT_OUT = {
+    "failed": "a seed failed",
+    "stopped": "the epoch pruner stopped them",
+    "infeasible": "they break a constraint",
+}
+
+
+def _left_out_lines(report: StudyReport) -> list[str]:
+    """Return how many trials have no place in the ranking, and why the last of each kind has."""
+    lines = []
+    for kind, words in _LEFT_OUT.items():
+        numbers = [number for number, why in report.left_out.items() if why.kind == kind]
+        if numbers:
+            last = report.left_out[numbers[-1]].reason
+            lines.append(
+                f"left out because {words}: {len(numbers)}, the last trial {numbers[-1]}: {last}"
+            )
+    return lines
+
+
 def _row_lines(report: StudyReport) -> list[str]:
     lines = []
     for row in report.rows[:_SHOWN]:
@@ -105,7 +126,7 @@ def confirmation_text(confirmed: Confirmation) -> str:
     if confirmed.difference is None or confirmed.p_better is None:
         return text
     return (
-        f"{text}\nagainst the rival: difference {confirmed.difference:.3g} "
+        f"{text}\nagainst {confirmed.rival_name}: difference {confirmed.difference:.3g} "
         f"[{confirmed.difference_low:.3g}, {confirmed.difference_high:.3g}], better under "
         f"{confirmed.p_better:.0%} of the seeds"
     )
@@ -130,6 +151,7 @@ def report_json(report: StudyReport) -> dict[str, Any]:
         "final_trainings": report.final_trainings,
         "vanilla": None if report.vanilla is None else asdict(report.vanilla),
         "p_best": report.p_best,
+        "left_out": {number: asdict(why) for number, why in report.left_out.items()},
         "rows": [asdict(row) for row in report.rows],
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 import sys
 import threading
 from collections import OrderedDict
@@ -23,7 +24,11 @@ _SHOWN_KEYS = 12
 _MAX_LENGTH = 4000  # MLflow's limit of a tag is 5000 in some stores
 UNSEEN = "no loss that trueup watches was computed before it was logged"
 UNKNOWN = "no watched loss, and no mean over the batches of a validation pass, has this value"
-NEAR = "it is near a watched loss, but no sum over its batches gives it exactly"
+NEAR = "it is near a watched loss, but is neither that number nor a sum over its batches"
+SHORT = (
+    "it has four significant digits or fewer, as another metric may have by chance, so it is not "
+    "looked for"
+)
 TRAINING_TOO = "; losses with gradients, as in training, are not watched"
 OF_PROCESSES = (
     "; a mean over several processes is not recognised, since each sees its own rows only: gather "
@@ -33,6 +38,7 @@ NOT_COVERED = "{} was called, which is not covered: its models are scored on fol
 IN_TRAINING = "losses were seen with gradients only, as in training: validate under torch.no_grad()"
 _USUAL_DIGITS = (4, 6, 3, 5, 2, 8, 7, 1)
 _CLOSE = 1e-5
+_MOST_FLOAT32 = 3.4e38
 
 
 class RunCoverage:
@@ -49,7 +55,7 @@ class RunCoverage:
         parts = [f"twins of {_listed(self.gained)}"] if self.gained else []
         for reason in dict.fromkeys(missed.values()):
             keys = [key for key, why in missed.items() if why == reason]
-            parts.append(f"none of {_listed(keys)}: {reason}")
+            parts.append(f"none of {_listed(keys)}: {reason.removesuffix('.')}")
         if not parts:
             return None
         advice = [_advice()] if missed else []
@@ -131,20 +137,14 @@ def _advice() -> str:
 
 
 def explain(number: float, seen: Iterable[float]) -> str:
-    """Return why a number was not recognised.
-
-    Parameters
-    ----------
-    number : float
-        What was logged.
-    seen : iterable of float
-        Numbers that losses have returned, and means of them.
-    """
+    """Return why a number is none of those that losses have returned, nor a mean of them."""
     for known in seen:
         digits = rounded_digits(number, known)
         if digits is not None:
             rounded = f"rounded to {digits} digit{'' if digits == 1 else 's'}"
             return f"it is a watched loss {rounded}: log it unrounded, as the function returned it"
+        if number == _as_float32(known):
+            return "it is a watched loss rounded to float32: log it as the function returned it"
         if number == -known:
             return "it is minus a watched loss: log the loss itself"
         if math.isclose(number, known, rel_tol=_CLOSE):
@@ -152,6 +152,14 @@ def explain(number: float, seen: Iterable[float]) -> str:
         if math.isfinite(known) and known < 100 and math.isclose(number, math.exp(known)):
             return "it is exp of a watched loss: log the loss itself"
     return UNKNOWN
+
+
+def _as_float32(number: float) -> float:
+    """Return the float32 next to a number; infinity beyond all of them."""
+    if not abs(number) < _MOST_FLOAT32:
+        return math.inf
+    rounded: float = struct.unpack("f", struct.pack("f", number))[0]
+    return rounded
 
 
 def rounded_digits(number: float, known: float) -> int | None:

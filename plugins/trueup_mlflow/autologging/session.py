@@ -18,12 +18,13 @@ from trueup_mlflow.autologging.coverage import (
     NEAR,
     NOT_COVERED,
     OF_PROCESSES,
+    SHORT,
     TRAINING_TOO,
     UNKNOWN,
     UNSEEN,
     explain,
 )
-from trueup_mlflow.autologging.recent import Match, RecentScores, number_of
+from trueup_mlflow.autologging.recent import Match, RecentScores, is_telling, number_of
 from trueup_mlflow.autologging.scored import Scored
 from trueup_mlflow.autologging.sklearn_hook import READERS, hook_module
 from trueup_mlflow.autologging.torch_losses.passes import TOO_LARGE, Passes
@@ -112,7 +113,10 @@ class Session:
         else:
             reason = explain(number, seen)
         if self._cross_validated and reason in (UNKNOWN, UNSEEN):
-            return NOT_COVERED.format(self._cross_validated)
+            not_covered = NOT_COVERED.format(self._cross_validated)
+            return not_covered if reason == UNSEEN else f"{not_covered}; else {reason}"
+        if reason == UNKNOWN and number is not None and not is_telling(number):
+            return SHORT
         if reason == UNKNOWN and trained:
             reason += TRAINING_TOO
         if reason.startswith((UNKNOWN, NEAR)) and _is_one_of_several():
@@ -156,14 +160,7 @@ def start(
 ) -> None:
     """Switch autologging on, in place of what was on before.
 
-    Parameters
-    ----------
-    options : TwinOptions, optional
-        How to evaluate.
-    torch : bool, default True
-        Whether to hook the losses of torch as well.
-    while_mlflow_loads : bool, default False
-        Whether ``import mlflow`` is still running; the client is then hooked later.
+    While ``import mlflow`` is still running, the client is hooked later.
     """
     from mlflow.utils.import_hooks import register_post_import_hook
 

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from trueup_mlflow.monitor.batch.batches import estimate_periods as estimate_periods
     from trueup_mlflow.monitor.batch.batches import init_missing as init_missing
     from trueup_mlflow.monitor.batch.watching import watch as watch
-    from trueup_mlflow.monitor.gates import status as status
+    from trueup_mlflow.monitor.check.init import init as init
     from trueup_mlflow.monitor.operations import compare as compare
     from trueup_mlflow.monitor.operations import estimate as estimate
-    from trueup_mlflow.monitor.operations import init as init
     from trueup_mlflow.monitor.operations import records as records
     from trueup_mlflow.monitor.operations import report as report
     from trueup_mlflow.monitor.realizing import realize as realize
     from trueup_mlflow.monitor.segments import estimate_segments as estimate_segments
     from trueup_mlflow.monitor.session import Session as Session
+    from trueup_mlflow.monitor.standing.gates import status as status
 
 _HOME = {
     "compare": "operations",
@@ -31,13 +31,13 @@ _HOME = {
     "estimate_chunks": "batch.batches",
     "estimate_periods": "batch.batches",
     "estimate_segments": "segments",
-    "init": "operations",
+    "init": "check.init",
     "init_missing": "batch.batches",
     "realize": "realizing",
     "records": "operations",
     "report": "operations",
     "Session": "session",
-    "status": "gates",
+    "status": "standing.gates",
     "watch": "batch.watching",
 }
 

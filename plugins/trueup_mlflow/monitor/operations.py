@@ -6,7 +6,6 @@ batch. No estimate sees a change of the target given the features; :func:`realiz
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,142 +15,41 @@ from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup.monitoring import MSEEstimate
-from trueup.monitoring.metrics import DEFAULT_METRIC, metric_of
 from trueup.replace_file import replace_file
-from trueup_mlflow.monitor.batch.tables import read_table
-from trueup_mlflow.monitor.check.check_registry import (
-    ReferenceKind,
-    Wishes,
-    check_uri,
-    register_check,
-    train_check,
-)
-from trueup_mlflow.monitor.check.predictions import LoadedModel
-from trueup_mlflow.monitor.check.registered_model import RegisteredVersion, resolve
+from trueup_mlflow.monitor.check.check_registry import check_uri
+from trueup_mlflow.monitor.check.registered_model import resolve
 from trueup_mlflow.monitor.compare_versions import ModelComparison, decide
 from trueup_mlflow.monitor.report_page import draw_series, render_report
 from trueup_mlflow.monitor.session import Session
-from trueup_mlflow.monitor.state import kept_threshold, state_of, threshold_of
+from trueup_mlflow.monitor.standing.threshold import kept_threshold, threshold_of
+from trueup_mlflow.monitor.standing.verdict import state_of
 from trueup_mlflow.monitor.store import MonitorStore
-from trueup_mlflow.write.monitor_items import (
-    FAIL_ABOVE_TAG,
-    METRIC_TAG,
-    BatchRecord,
-    of_newest_metric,
-)
+from trueup_mlflow.write.monitor_items import BatchRecord, of_newest_metric
 from trueup_mlflow.write.segment_items import segments_of
 
-_log = logging.getLogger("trueup")
-
-__all__ = ["compare", "estimate", "init", "records", "report"]
+__all__ = ["compare", "estimate", "records", "report"]
 
 
-def init(
+def estimate(
     model_uri: str,
-    reference: Any,
+    batch: Any,
     *,
-    target: str,
-    reference_is: ReferenceKind = "held-out",
-    row_id: str | None = None,
-    time: str | None = None,
-    time_format: str | None = None,
-    features: Sequence[str] | None = None,
-    ignore: Sequence[str] = (),
-    prediction: str | None = None,
-    fail_above: float | str | None = None,
-    metric: str = DEFAULT_METRIC,
-) -> str:
-    """Train, log and register the check of a model version.
-
-    Parameters
-    ----------
-    model_uri : str
-        ``models:/NAME/VERSION``, ``models:/NAME/latest`` or ``models:/NAME@ALIAS``.
-    reference : data frame (pandas, Spark) or path of a parquet or CSV file
-        Labelled rows.
-    target : str
-        Column of the labels.
-    reference_is : {"held-out", "train"}, default "held-out"
-        Whether the model has seen the rows. With "train" it is refitted five-fold where it can be.
-    row_id : str, optional
-        Column that identifies a row; needed to join labels that arrive late.
-    time : str, optional
-        Column of the rows' times. How much the error differs between the periods of the reference
-        sets how wide the first intervals are, before any label.
-    time_format : str, optional
-        Format of times that are text, as of ``strptime``; ISO 8601 by default.
-    features : sequence of str, optional
-        Columns that the check sees; by default those that the model takes, without running numbers
-        and time stamps. Refused, as is ``ignore``, with training rows: the check sees them whole.
-    ignore : sequence of str, default ()
-        Columns that the check does not see.
-    prediction : str, optional
-        Which column of the model's output is the prediction, where it gives several.
-    fail_above : float or str, optional
-        Threshold of ``status`` for this version: an error, or "1.5x" the error of the reference.
-    metric : str, default "mse"
-        What is estimated and realized: "mse" (of probabilities the Brier score), "mae",
-        "log_loss", "brier_score", "poisson_deviance", "gamma_deviance" or "tweedie_deviance".
-        Its name is that of the keys: ``estimated_mae``.
-
-    Returns
-    -------
-    str
-        URI of the check, ``models:/NAME__trueup_check/N``.
-
-    Raises
-    ------
-    InvalidInputError
-        If anything is wrong with the model or the reference; nothing is registered then.
-
-    Examples
-    --------
-    >>> from trueup_mlflow import monitor
-    >>> uri = monitor.init("models:/demand/1", held_out, target="y", row_id="id")
-    >>> uri.startswith("models:/")
-    True
-    """
-    threshold_of(fail_above, 1.0)  # refused before the training
-    metric = metric_of(metric).name
-    wishes = Wishes(
-        target, row_id, reference_is, time, time_format, features, tuple(ignore), prediction, metric
-    )
-    client = MlflowClient()
-    version = resolve(model_uri, client)
-    table = read_table(reference, row_id=row_id)
-    check = train_check(LoadedModel.load(version.uri), table, wishes)
-    threshold = threshold_of(fail_above, check.schema.reference_error)
-    uri = register_check(check, version, client)
-    _keep_threshold(client, version, threshold, metric)
-    _ = MonitorStore(version, client).run_id  # before two processes could both find it missing
-    return uri
-
-
-def _keep_threshold(
-    client: MlflowClient, version: RegisteredVersion, threshold: float | None, metric: str
-) -> None:
-    """Keep the threshold of a version; one of another metric than the check's is none."""
-    where = (version.name, version.version)
-    if version.tags.get(METRIC_TAG, DEFAULT_METRIC) != metric:
-        client.set_model_version_tag(*where, METRIC_TAG, metric)
-        if threshold is None and FAIL_ABOVE_TAG in version.tags:
-            client.delete_model_version_tag(*where, FAIL_ABOVE_TAG)
-            _log.warning("the kept threshold was of another metric: give fail_above again")
-    if threshold is not None:
-        client.set_model_version_tag(*where, FAIL_ABOVE_TAG, f"{threshold:.17g}")
-
-
-def estimate(model_uri: str, batch: Any, *, at: str | datetime | None = None) -> MSEEstimate:
+    at: str | datetime | None = None,
+    predicted: str | None = None,
+) -> MSEEstimate:
     """Estimate the error of a model on a batch and log it.
 
     Parameters
     ----------
     model_uri : str
-        As in :func:`init`; an alias is followed to its version.
+        As in :func:`trueup_mlflow.monitor.init`; an alias is followed to its version.
     batch : data frame (pandas, Spark) or path of a parquet or CSV file
         Rows without labels: the features, and the row id if ``init`` was given one.
     at : str or datetime, optional
         Time of the batch, UTC if it has no zone; now by default.
+    predicted : str, optional
+        Column of the batch that holds the predictions of the model, as it gave them in production
+        or where its packages are: the model is not loaded then.
 
     Returns
     -------
@@ -171,7 +69,7 @@ def estimate(model_uri: str, batch: Any, *, at: str | datetime | None = None) ->
     >>> bool(found.low <= found.mse <= found.high)
     True
     """
-    return Session.open(model_uri).estimate(batch, at=at)
+    return Session.open(model_uri, predicted=predicted).estimate(batch, at=at)
 
 
 def compare(

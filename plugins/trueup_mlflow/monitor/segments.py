@@ -24,13 +24,18 @@ _NOT_IN_KEYS = re.compile(r"[^\w\-. /]")
 
 
 def estimate_segments(
-    model_uri: str, batch: Any, *, segment: str, at: str | datetime | None = None
+    model_uri: str,
+    batch: Any,
+    *,
+    segment: str,
+    at: str | datetime | None = None,
+    predicted: str | None = None,
 ) -> list[tuple[str, MSEEstimate]]:
     """Estimate and log a batch, and each level of a column that has 30 rows of it at least.
 
     Parameters
     ----------
-    model_uri, batch, at
+    model_uri, batch, at, predicted
         As in :func:`trueup_mlflow.monitor.estimate`; Spark data frames are not taken.
     segment : str
         Column of the levels, which need not be a feature.
@@ -56,7 +61,7 @@ def estimate_segments(
     >>> [level for level, _ in found]
     ['', 'day', 'night']
     """
-    session = Session.open(model_uri)
+    session = Session.open(model_uri, predicted=predicted)
     schema = session.check.schema
     rows = read_table(batch, row_id=schema.row_id, kind=schema.id_kind)
     if segment not in rows:
@@ -89,10 +94,7 @@ def estimate_segments(
 def _keys(segment: str, column: pd.Series) -> pd.Series:
     """Return the level of each row as it stands in keys of metrics; None where there is none.
 
-    Raises
-    ------
-    InvalidInputError
-        If two levels would have the same key.
+    No two levels may have the same key.
     """
     keys = {
         level: _NOT_IN_KEYS.sub("_", f"{segment}/{level}") for level in column.dropna().unique()

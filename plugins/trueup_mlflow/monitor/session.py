@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
@@ -17,12 +17,14 @@ from trueup.monitoring.trust.verdict import with_trust
 from trueup_mlflow.monitor.batch.row_ids import checked_ids
 from trueup_mlflow.monitor.batch.tables import digest_of, read_table
 from trueup_mlflow.monitor.check.check_registry import Check, check_uri, load_check
-from trueup_mlflow.monitor.check.predictions import LoadedModel
+from trueup_mlflow.monitor.check.predictions import GivenPredictions, LoadedModel
 from trueup_mlflow.monitor.check.registered_model import RegisteredVersion, resolve
 from trueup_mlflow.monitor.store import MonitorStore
 from trueup_mlflow.write.monitor_items import BatchRecord, estimate_metrics, timestamp_of
 
 _log = logging.getLogger("trueup")
+
+_AHEAD = timedelta(days=32)  # a month that still runs has the time of its end
 
 
 @dataclass(frozen=True)
@@ -38,13 +40,20 @@ class Session:
     """
 
     version: RegisteredVersion
-    model: LoadedModel
+    model: LoadedModel | GivenPredictions
     check: Check
     store: MonitorStore
 
     @classmethod
-    def open(cls, model_uri: str) -> Session:
-        """Load the version that a URI means now.
+    def open(cls, model_uri: str, *, predicted: str | None = None) -> Session:
+        """Load the version that a URI means now, or its check alone where batches have predictions.
+
+        Parameters
+        ----------
+        model_uri : str
+            As in :func:`trueup_mlflow.monitor.estimate`.
+        predicted : str, optional
+            Column of batches that holds the predictions of the model, which is not loaded then.
 
         Raises
         ------
@@ -54,7 +63,8 @@ class Session:
         client = MlflowClient()
         version = resolve(model_uri, client)
         check = load_check(version)
-        return cls(version, LoadedModel.load(version.uri), check, MonitorStore(version, client))
+        model = LoadedModel.load(version.uri) if predicted is None else GivenPredictions(predicted)
+        return cls(version, model, check, MonitorStore(version, client))
 
     @property
     def check_uri(self) -> str:
@@ -68,7 +78,8 @@ class Session:
     def record(self, batch: Any, *, at: str | datetime | None = None) -> BatchRecord:
         """Return the record of a batch, which is logged if it is new."""
         schema = self.check.schema
-        table = read_table(batch, columns=schema.columns, row_id=schema.row_id, kind=schema.id_kind)
+        columns = (*schema.columns, *self.model.columns)
+        table = read_table(batch, columns=columns, row_id=schema.row_id, kind=schema.id_kind)
         features = schema.features_of(table)
         prediction = self.model.predict(table, schema)
         ids = checked_ids(table, schema.row_id, schema.id_kind)
@@ -76,8 +87,10 @@ class Session:
         timestamp = timestamp_of(at, digest)
         records = self.store.records()
         known = next((record for record in records if record.digest == digest), None)
-        if known is not None and at is not None and known.timestamp != timestamp:
+        if known is not None and known.timestamp != timestamp and (at is not None or known.logged):
             _say_known(known)
+        if known is None:
+            _say_future(timestamp)
         if known is not None and known.logged:
             return known
         estimate = self.check.consensus.estimate(features, prediction)
@@ -120,6 +133,16 @@ def _say_known(known: BatchRecord) -> None:
         "this batch was logged before, at %s: it keeps that time and is not logged again",
         moment.isoformat(timespec="seconds"),
     )
+
+
+def _say_future(timestamp: int) -> None:
+    moment = datetime.fromtimestamp(timestamp / 1000, UTC)
+    if moment > datetime.now(UTC) + _AHEAD:
+        _log.warning(
+            "the batch's time, %s, lies in the future: batches of earlier times do not learn from "
+            "it, and status takes it for the newest. Check the date: a batch keeps its time",
+            moment.isoformat(timespec="seconds"),
+        )
 
 
 def _raw_of(estimate: MSEEstimate, reference_error: float | None) -> Raw:

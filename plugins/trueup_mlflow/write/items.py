@@ -34,6 +34,7 @@ STUDY_ROLE = "study"
 SEED_PARENT_ROLE = "seed_parent"
 COMPARISON_ROLE = "comparison"
 RESAMPLING_ROLE = "resampling"
+SCORING_ROLE = "scoring"
 ARTIFACT_FOLDER = "trueup"
 COUNT_KEY = "n_seeds"
 SPREAD_ENDS = ("_std", "_low", "_high")
@@ -77,6 +78,17 @@ class LogItems:
     def without_metrics(self) -> LogItems:
         """Return the tags alone, where somebody else logs the metrics."""
         return replace(self, metrics={})
+
+
+def is_of_ours(tags: Mapping[str, str]) -> bool:
+    """Return whether trueup made a run for a result of its own, so that no pipeline trained it.
+
+    Examples
+    --------
+    >>> is_of_ours({"trueup.role": "scoring"}), is_of_ours({"trueup.role": "seed_parent"})
+    (True, False)
+    """
+    return tags.get(ROLE_TAG, SEED_PARENT_ROLE) != SEED_PARENT_ROLE or FOLD_TAG in tags
 
 
 def metric_key(loss: str, prefix: str = "") -> str:

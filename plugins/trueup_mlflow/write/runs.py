@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from mlflow.entities import Param, Run
+from mlflow.entities import Experiment, LifecycleStage, Param, Run
 from mlflow.exceptions import MlflowException
 
 from trueup.errors import InvalidInputError
@@ -22,12 +22,7 @@ _PARAMS_AT_ONCE = 100  # MLflow takes no more in a request
 def mark_as_model_training(client: Any, experiment_id: str) -> None:
     """Let the page of an experiment open with metrics, unless somebody has chosen its kind.
 
-    Parameters
-    ----------
-    client : MlflowClient
-        Client of the store; a failure is of no consequence.
-    experiment_id : str
-        The experiment.
+    A failure is of no consequence.
     """
     with suppress(Exception):
         if KIND_TAG not in client.get_experiment(experiment_id).tags:
@@ -42,22 +37,49 @@ def store_of(client: Any) -> str:
     )
 
 
-def find_run(client: Any, run_id: str, *, argument: str = "run_id") -> Run:
-    """Return a run.
+def all_pages(search: Callable[..., Any], *args: Any, **options: Any) -> Iterator[Any]:
+    """Yield all that a search of a client finds, asking for a page at a time."""
+    token = None
+    while True:
+        page = search(*args, **options, page_token=token)
+        yield from page
+        token = page.token
+        if not token:
+            return
 
-    Raises
-    ------
-    InvalidInputError
-        If the store has none of this id.
-    """
+
+def find_run(client: Any, run_id: str, *, argument: str = "run_id") -> Run:
+    """Return a run; refuse an id that the store does not have, or of a run that was deleted."""
+    rule = f"{argument} must be a run of the store"
     try:
-        return client.get_run(run_id)
+        run: Run = client.get_run(run_id)
     except MlflowException as refusal:
         if refusal.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
             raise
         got = f"{run_id!r}: {refusal.message.rstrip('.')}"
-        rule = f"{argument} must be a run of the store"
         raise InvalidInputError(rule, got, store_of(client)) from refusal
+    if run.info.lifecycle_stage == LifecycleStage.DELETED:
+        mend = f"Restore it: mlflow runs restore --run-id {run_id}."
+        raise InvalidInputError(rule, f"{run_id!r}, which was deleted", mend)
+    return run
+
+
+def find_experiment(client: Any, name: str, *, argument: str) -> Experiment | None:
+    """Return an experiment by its name; None where it has yet to be made.
+
+    Raises
+    ------
+    InvalidInputError
+        If it was deleted: MLflow keeps its name, and takes no run for it.
+    """
+    found: Experiment | None = client.get_experiment_by_name(name)
+    if found is not None and found.lifecycle_stage == LifecycleStage.DELETED:
+        raise InvalidInputError(
+            f"{argument} must be an experiment that is not deleted",
+            repr(name),
+            f"Restore it: mlflow experiments restore --experiment-id {found.experiment_id}.",
+        )
+    return found
 
 
 def new_run(client: Any, experiment_id: str, tags: Mapping[str, str]) -> str:

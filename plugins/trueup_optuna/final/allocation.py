@@ -23,7 +23,8 @@ def next_claim(table: Standings, claimed: Collection[Claim], n_max: int) -> Clai
     Parameters
     ----------
     table : Standings
-        All configurations; with a budget, what they are worth ranks them.
+        All configurations. Their own means rank them, with a budget too: one that its neighbours
+        draw far up or down would never get the seed that tells whether they are right.
     claimed : collection of (number, seed index)
         Trainings of the finals that are finished or under way.
     n_max : int
@@ -38,10 +39,8 @@ def next_claim(table: Standings, claimed: Collection[Claim], n_max: int) -> Clai
     taken = {number: {i for c, i in claimed if c == number} for number in numbers}
     ahead = [sum(i >= n for i in taken[c]) for c, n in zip(numbers, own, strict=True)]
     counted = np.where(table.closed, n_max, own + np.array(ahead, dtype=np.intp))
-    mean, variance = table.means, table.noise.moderated
-    if table.shrinks:
-        mean, variance = table.worth.mean, table.worth.sd**2 * np.maximum(own, 1)
-    chosen = int(next_training(mean, variance, counted, table.contenders, n_max))
+    variance = table.noise.moderated
+    chosen = int(next_training(table.means, variance, counted, table.contenders, n_max))
     if chosen < 0:
         return None
     index = int(own[chosen])

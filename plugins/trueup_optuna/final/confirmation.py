@@ -55,6 +55,8 @@ class Confirmation(Presented):
         Result under each fresh seed.
     failed : tuple of int
         Seeds that are left out, because a training under them failed.
+    rival_number : int or None
+        Number of the rival's trial; None without a rival, or with one that no trial has.
 
     Examples
     --------
@@ -82,6 +84,12 @@ class Confirmation(Presented):
     values: tuple[float, ...]
     rival_values: tuple[float, ...]
     failed: tuple[int, ...] = ()
+    rival_number: int | None = None
+
+    @property
+    def rival_name(self) -> str:
+        """Which configuration the rival is, in words."""
+        return "the rival" if self.rival_number is None else f"trial {self.rival_number}"
 
     def summary(self) -> str:
         """Return what the configuration is worth on fresh seeds, in words."""
@@ -95,7 +103,12 @@ class Confirmation(Presented):
         found = [Line("mean", self.mean, self.low, self.high)]
         if self.difference is not None:
             found.append(
-                Line("less the rival", self.difference, self.difference_low, self.difference_high)
+                Line(
+                    f"less {self.rival_name}",
+                    self.difference,
+                    self.difference_low,
+                    self.difference_high,
+                )
             )
         if self.p_better is not None:
             found.append(Line("P(better)", self.p_better, self.p_better_low, self.p_better_high))
@@ -173,9 +186,10 @@ def confirm(
     best = table.best()
     params = dict(table.trials[best].params)
     rival = _rival(table, best, against)
+    origin = None if rival is None else _trial_with(table, rival)
     runs = FreshSeeds(study, scorer_of(study, train, loss, split, catch), seeds, executor)
     ours = runs.values(params, table.trials[best])
-    theirs = None if rival is None else runs.values(rival, _trial_with(table, rival))
+    theirs = None if rival is None else runs.values(rival, origin)
     kept, failed = shared_seeds(seeds, ours, theirs)
     values = np.array([ours[index] for index in kept])
     rival_values = np.array([] if theirs is None else [theirs[index] for index in kept])
@@ -192,6 +206,7 @@ def confirm(
         values=tuple(values.tolist()),
         rival_values=tuple(rival_values.tolist()),
         failed=failed,
+        rival_number=None if origin is None else origin.number,
     )
 
 

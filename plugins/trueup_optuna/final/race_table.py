@@ -42,7 +42,7 @@ class RaceRow:
     records : tuple of SeedRecord
         The result of each seed, in order.
     shrunken_mean : float or None
-        The mean drawn to its neighbourhood, which ranks configurations of a study with a budget;
+        The mean drawn to its neighbourhood, which the sampler of a study with a budget is told;
         None in others.
     """
 

@@ -82,7 +82,7 @@ class Standings:
     sign : float
         1.0 where the study minimises, else -1.0.
     shrinks : bool
-        Whether configurations are ranked by shrunken means, as with a budget.
+        Whether the sampler is told shrunken means, as with a budget.
     n_dropped : int
         Configurations that a failed seed or a broken constraint took out of the finals.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import optuna
@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 from trueup.presentation import Line, Presented
 from trueup_optuna.final.race_table import RaceRow, count_finals, race_table, row_lines
+from trueup_optuna.study.left_out import LeftOut, left_out
 from trueup_optuna.study.ranking import Elimination, Standings, standings
 from trueup_optuna.study.selection import BestConfig, select_best
 from trueup_optuna.study.study_state import GOES_BY_REASON, METRIC, goes_by, single_objective
@@ -51,7 +52,7 @@ class VanillaChoice:
 
 @dataclass(frozen=True)
 class StudyReport(Presented):
-    """Facts about a finished or running study.
+    """What is known of a finished or running study.
 
     Attributes
     ----------
@@ -76,6 +77,8 @@ class StudyReport(Presented):
         The metric that ranks the rows; "calibrated" where ``train`` returned numbers.
     goes_by_reason : str or None
         Why, where it was chosen on the way.
+    left_out : mapping of int to LeftOut
+        By the number of the trial: what failed, was stopped inside an epoch or breaks a constraint.
 
     Examples
     --------
@@ -97,6 +100,7 @@ class StudyReport(Presented):
     final_trainings: int
     goes_by: Metric = "calibrated"
     goes_by_reason: str | None = None
+    left_out: dict[int, LeftOut] = field(default_factory=dict)
 
     def summary(self) -> str:
         """Return what was selected, and what the vanilla metric would have chosen, in words."""
@@ -113,7 +117,7 @@ class StudyReport(Presented):
 
 
 def report_study(study: optuna.Study) -> StudyReport:
-    """Collect the facts about a study.
+    """Collect what is known of a study.
 
     Parameters
     ----------
@@ -154,6 +158,7 @@ def report_study(study: optuna.Study) -> StudyReport:
         count_finals(study),
         "calibrated" if vanilla is None else goes_by(study),
         study.user_attrs.get(GOES_BY_REASON),
+        left_out(study, table),
     )
 
 

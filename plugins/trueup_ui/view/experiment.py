@@ -6,7 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from trueup_mlflow.write.items import bias_cost_key, bias_term_key, calibrated_key, field_key
+from trueup_mlflow.write.items import (
+    SCORING_ROLE,
+    bias_cost_key,
+    bias_term_key,
+    calibrated_key,
+    field_key,
+)
 from trueup_ui.read.stored_run import StoredRun
 from trueup_ui.view.charts import Axis, Strip, Tick, strip
 from trueup_ui.view.numbers import MISSING, decimals_of, fixed, percent
@@ -42,13 +48,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Row:
-    """One pipeline as it is shown.
-
-    Attributes
-    ----------
-    moved : int
-        Ranks that it gains (positive) or loses on the calibrated metric.
-    """
+    """One pipeline as it is shown, and the ranks that it gains on the calibrated metric."""
 
     seeds: PipelineSeeds
     vanilla: str
@@ -74,12 +74,8 @@ class Row:
 class ExperimentPage:
     """Everything that the page shows.
 
-    Attributes
-    ----------
-    n_runs, n_stored : int
-        Runs that train, and all runs.
-    n_ranked : int
-        Pipelines that have a rank on both metrics.
+    Runs either train or, ``n_scoring`` of them, score files; ``n_ranked`` pipelines have a rank on
+    both metrics.
     """
 
     choice: Choice
@@ -90,6 +86,7 @@ class ExperimentPage:
     n_left_out: int
     n_runs: int
     n_stored: int
+    n_scoring: int
     n_ranked: int
     ticks: tuple[Tick, ...]
 
@@ -125,6 +122,7 @@ def experiment_page(runs: Sequence[StoredRun], choice: Choice) -> ExperimentPage
         grouping.n_left_out,
         len(trainings(runs)),
         len(runs),
+        sum(run.role == SCORING_ROLE for run in runs),
         sum(rank is not None for rank in ranks),
         axis.ticks() if rows else (),
     )

@@ -6,35 +6,19 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from trueup_mlflow.write.items import (
-    COMPARISON_ROLE,
-    RESAMPLING_ROLE,
-    SEED_PARENT_ROLE,
-    STUDY_ROLE,
-)
-from trueup_mlflow.write.monitor_items import CHECK_ROLE, MONITOR_ROLE
+from trueup_mlflow.write.items import SEED_PARENT_ROLE, is_of_ours
 from trueup_ui.read.stored_run import SEED_NAMES, StoredRun
 
 AUTOMATIC = ""
 PARAMETERS = "params"
-_OWN_ROLES = {COMPARISON_ROLE, RESAMPLING_ROLE, STUDY_ROLE, CHECK_ROLE, MONITOR_ROLE}
 _MAX_NAME = 200
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Runs of one pipeline.
+    """Runs of one pipeline, the oldest first, and the parent of its seeds, where there is one.
 
-    Attributes
-    ----------
-    key : str
-        What a link calls it: the id of its parent run, or a digest of what its runs share.
-    name : str
-        For people.
-    parent : StoredRun or None
-        The parent of its seeds, where there is one.
-    runs : tuple of StoredRun
-        One for each training, the oldest first.
+    Its key, for links, is the id of the parent run, or a digest of what its runs share.
     """
 
     key: str
@@ -86,7 +70,7 @@ def group(runs: Sequence[StoredRun], by: str = AUTOMATIC) -> Grouping:
 def trainings(runs: Sequence[StoredRun]) -> list[StoredRun]:
     """Return the runs that train: neither parents of seeds nor what trueup logged of its own."""
     parents = {one.key for one in _by_parent(runs)}
-    return [run for run in runs if run.role not in _OWN_ROLES and run.run_id not in parents]
+    return [run for run in runs if not is_of_ours(run.tags) and run.run_id not in parents]
 
 
 def count_text(runs: Sequence[StoredRun]) -> str:
@@ -108,7 +92,7 @@ def choices(runs: Iterable[StoredRun]) -> list[str]:
     """Return what runs can be grouped by: parameters and the user's own tags."""
     params, tags = set[str](), set[str]()
     for run in runs:
-        if run.role not in _OWN_ROLES:
+        if not is_of_ours(run.tags):
             params.update(run.params)
             tags.update(run.tags)
     own = (name for name in tags if not name.startswith(("mlflow.", "trueup.")))
@@ -125,7 +109,7 @@ def _by_parent(runs: Sequence[StoredRun]) -> list[Pipeline]:
     return [
         Pipeline(run.run_id, run.name, run, tuple(children.get(run.run_id, ())))
         for run in runs
-        if (run.run_id in children or run.role == SEED_PARENT_ROLE) and run.role not in _OWN_ROLES
+        if (run.run_id in children or run.role == SEED_PARENT_ROLE) and not is_of_ours(run.tags)
     ]
 
 

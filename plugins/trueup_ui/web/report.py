@@ -167,7 +167,7 @@ def write_report(
     if subject.startswith("models:/"):
         if choice != Choice():
             raise InvalidInputError(
-                "subject must be an experiment where metric, by or greater-is-better is given",
+                "subject must be an experiment where metric=, by= or greater_is_better= is given",
                 repr(subject),
                 "Leave them out: a monitored version has one metric.",
             )

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from trueup.monitoring.inputs import FloatArray
 from trueup.monitoring.trust.interval import CONFIDENCE_LEVEL
@@ -36,7 +36,7 @@ _SCORE_LEVEL = 0.93  # above 0.9, as the quantile of few scores lies too low
 _SCORE_HALF_LIFE = 24.0
 _LEAST_STRETCH = 0.4
 _MOST_LOG = float(np.log(1e3))
-_Z = float(norm.ppf(0.5 + CONFIDENCE_LEVEL / 2.0))
+_Z = float(ndtri(0.5 + CONFIDENCE_LEVEL / 2.0))
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def _foretell(state: _State, raw: Raw) -> Outlook:
 
 def _stretch(earlier: Sequence[Earlier]) -> float:
     """Return the weighted quantile of earlier scores among scores as of intervals that hold."""
-    prior = norm.ppf(0.5 + 0.5 * (np.arange(_PRIOR_SCORES) + 0.5) / _PRIOR_SCORES) / _Z
+    prior = ndtri(0.5 + 0.5 * (np.arange(_PRIOR_SCORES) + 0.5) / _PRIOR_SCORES) / _Z
     scores, weights = list(prior), [1.0] * _PRIOR_SCORES
     for age, one in enumerate(reversed(earlier)):
         if one.realized is not None and one.outlook is not None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from trueup._kernels import UInt64Array
 from trueup.errors import InvalidInputError
 from trueup.read.columns import column, refuse_missing, shown
+from trueup.user_warning import warn_user
 
 ID_TYPES = ("integer", "text")
 
@@ -68,6 +69,62 @@ class IdTypes:
             )
 
 
+_FEW_IDS = 100
+
+
+class FewIds:
+    """The distinct ids of rows that a split deals out, as long as they are few.
+
+    Rows of one id share a fold, so a column of few levels divides levels and not rows. Rows are
+    looked at until there are more than a hundred ids.
+
+    Examples
+    --------
+    >>> ids = FewIds()
+    >>> ids.look(np.array([1, 2, 3, 1, 2, 3], dtype=np.uint64))
+    >>> ids.n_ids, ids.n_rows
+    (3, 6)
+    """
+
+    def __init__(self) -> None:
+        self._known: UInt64Array | None = np.zeros(0, dtype=np.uint64)
+        self.n_rows = 0
+
+    @property
+    def n_ids(self) -> int | None:
+        """How many there are; None where they are many."""
+        return None if self._known is None else len(self._known)
+
+    def look(self, row_id: UInt64Array) -> None:
+        """Add the ids of some rows."""
+        self.n_rows += len(row_id)
+        self._join(row_id[: 2 * _FEW_IDS])  # a head of many spares the rest
+        self._join(row_id)
+
+    def add(self, other: FewIds) -> None:
+        """Add the rows of another part of the call."""
+        self.n_rows += other.n_rows
+        if other._known is None:
+            self._known = None
+        else:
+            self._join(other._known)
+
+    def _join(self, row_id: UInt64Array) -> None:
+        if self._known is not None:
+            joined = np.union1d(self._known, row_id)
+            self._known = None if len(joined) > _FEW_IDS else joined
+
+    def warn(self) -> None:
+        """Warn where few ids repeat."""
+        n = self.n_ids
+        if n and 2 * n <= self.n_rows:
+            warn_user(
+                f"row_id holds {n} id{'s' * (n > 1)} in {self.n_rows:,} rows, and rows of one id "
+                "stay together, so the split divides ids and not rows. Name a column that tells "
+                "rows apart, or none, unless these are groups that must stay together."
+            )
+
+
 _DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,19}").fullmatch
 _STARTS = frozenset("-0123456789")
 _LEAST, _MOST = -(1 << 63), (1 << 64) - 1
@@ -79,20 +136,6 @@ def read_ids(row_id: Any, n: int, first_row: int = 0) -> UInt64Array:
 
     Text that is how an integer is written down, such as "7" and not "07", is that integer: a CSV
     file can't tell the two apart.
-
-    Parameters
-    ----------
-    row_id : array-like of shape (n,) or None
-        Integers or strings.
-    n : int
-        Number of rows.
-    first_row : int, default 0
-        Position of the first row, where there are no ids.
-
-    Raises
-    ------
-    InvalidInputError
-        If the ids are neither integers nor strings, miss somewhere, or are not one per row.
     """
     if row_id is None:
         return np.arange(first_row, first_row + n, dtype=np.uint64)
@@ -109,19 +152,7 @@ def read_ids(row_id: Any, n: int, first_row: int = 0) -> UInt64Array:
 
 
 def id_texts(values: Any, name: str = "row_id") -> NDArray[np.object_]:
-    """Return each id as text, by which tables of different origin can be joined.
-
-    Parameters
-    ----------
-    values : array-like of shape (n,)
-        Integers or strings; the integer 7 is the text "7".
-    name : str, default "row_id"
-        What messages call the column.
-
-    Raises
-    ------
-    InvalidInputError
-        If the ids are neither integers nor strings, or miss somewhere.
+    """Return each id as text, by which tables of different origin can be joined: 7 is "7".
 
     Examples
     --------
@@ -162,13 +193,7 @@ def _id_of(text: str) -> int:
 
 
 def id_column(values: Any, name: str = "row_id") -> NDArray[Any]:
-    """Return integers as an array of integers, and text as one of objects.
-
-    Raises
-    ------
-    InvalidInputError
-        If the ids are neither integers of 64 bits nor strings, or miss somewhere.
-    """
+    """Return integers of 64 bits as an array of integers, and text as one of objects."""
     ids = column(values, name, may_miss=True)
     listed = ids.tolist() if ids.dtype.kind in "OUT" else []
     if listed and _are_texts(listed):

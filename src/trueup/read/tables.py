@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.errors import InvalidInputError
+from trueup.errors import InvalidInputError, TrueupError
 from trueup.read.arrow import convertible, ids_of_column, missing_rows_of
 from trueup.read.columns import missing_values
 from trueup.read.csv_files import CsvFile, Dialect, Role, line_of
 from trueup.read.files import (
+    FileBatch,
     Paths,
     column_names,
+    file_batches,
     read_whole,
     require_rows,
     resolve,
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+_INDEX = re.compile(r"at index \(?(\d+)(?:, \d+\))?$").search
 _MAY_MISS: tuple[Role, ...] = ("level", "text", "any")
 
 
@@ -69,22 +74,7 @@ def read_columns(
 def read_file(
     path: Path, *, texts: Sequence[str | None] = (), dialect: Dialect | None = None
 ) -> pa.Table:
-    """Return all columns of one parquet or CSV file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    texts : sequence of str
-        Columns of ids, which stay the text that a CSV file holds.
-    dialect : Dialect, optional
-        How a CSV file separates cells and decimals; recognised by default.
-
-    Raises
-    ------
-    InvalidInputError
-        If the file can't be read, or a column is there twice.
-    """
+    """Return all columns of one parquet or CSV file; ``texts`` are ids, which stay text."""
     names = column_names(path, dialect)
     roles: dict[str, Role] = {name: "text" if name in texts else "any" for name in names}
     return _table([path], roles, dialect or Dialect(), None)
@@ -96,6 +86,40 @@ def read_frame(path: Path) -> pd.DataFrame:
     with convertible(str(path)):
         frame: pd.DataFrame = table.to_pandas()
     return frame
+
+
+@contextmanager
+def rows_of_files(paths: Paths, column: str, dialect: Dialect | None = None) -> Iterator[None]:
+    """Say of a row that is refused by its index in all rows where it is in which file.
+
+    Parameters
+    ----------
+    paths : path, glob or sequence of these
+        What the rows were read from.
+    column : str
+        Any column of the files, by which rows are counted.
+    dialect : Dialect, optional
+        As the files were read.
+    """
+    try:
+        yield
+    except TrueupError as error:
+        index = _INDEX(error.got or "")
+        if index is None:
+            raise
+        place = _place_of(int(index[1]), file_batches(resolve(paths), {column: "text"}, dialect))
+        raise type(error)(error.rule, error.got, f"{error.mend} It is {place}.") from error
+
+
+def _place_of(row: int, batches: Iterator[FileBatch]) -> str:
+    for batch in batches:
+        if row < batch.table.num_rows:
+            place = f"row {batch.first_row + row} of {batch.file}, counted from 0"
+            csv = batch.csv
+            line = None if csv is None else line_of(batch.file, batch.first_row + row, csv.sep)
+            return place if line is None else f"{place} (line {line} of the file)"
+        row -= batch.table.num_rows
+    return f"row {row} after the last one"
 
 
 def _table(

@@ -146,8 +146,8 @@ def test_memory_stays_far_below_the_file(tmp_path):
 
 
 def test_a_bias_too_large_for_far_logits_is_refused(frame, tmp_path):
-    frame.assign(logit=frame.logit + 45.0).to_parquet(tmp_path / "far.parquet")
-    with pytest.raises(InexactSummaryError, match=r"got a bias of 4.*, or pass the rows, or a"):
+    frame.assign(logit=frame.logit - 45.0).to_parquet(tmp_path / "far.parquet")
+    with pytest.raises(InexactSummaryError, match=r"got a bias of -4.*, or pass the rows, or a"):
         evaluate_files(tmp_path / "far.parquet", y_true="click", y_logit="logit")
 
 

@@ -38,6 +38,11 @@ def message(*arguments, **named):
         ({"y_logit": np.column_stack([1 - P, P]) * 0.5}, ""),  # their difference has both signs
         ({"y_logit": THREE, "y_true": np.arange(N) % 3}, "fit better as probabilities"),
         ({"y_logit": THREE * 0.9, "y_true": np.arange(N) % 3}, ""),
+        ({"y_logit": np.round(100 * P, 1), "y_true": CHOSEN}, "fit better as percentages. If th"),
+        ({"y_logit": np.round(100 * THREE), "y_true": np.arange(N) % 3}, "better as percentages"),
+        ({"y_logit": 1.0 + 8.0 * P, "y_true": np.arange(N) > 1}, ""),  # confident, and mostly right
+        ({"y_logit": 1.0 + P, "y_true": np.arange(N) < 2}, ""),  # an early epoch, few positives
+        ({"y_logit": 100.0 * P[:40], "y_true": CHOSEN[:40]}, ""),
         ({"y_pred": Y.astype(float)}, "The predictions equal y_true in all 60 rows"),
         ({"y_pred": Y, "loss": "mean_squared_error"}, "equal y_true"),
         ({"y_pred": np.zeros(N), "y_true": np.zeros(N), "loss": "mean_squared_error"}, ""),
@@ -59,6 +64,7 @@ def test_suspicious_predictions_are_said_once_and_scored(given, said):
     ("label", "column", "said"),
     [
         (CHOSEN, P, "fit better as probabilities"),
+        (CHOSEN, 30.0 * P, "fit better as percentages"),
         (Y, Y.astype(float), "equal y_true"),
         (Y, LOGIT, ""),
     ],

@@ -89,6 +89,7 @@ def test_rows_beyond_the_grid_lose_nothing(sd, weighted, draw):
 
 @pytest.mark.parametrize("kind", [LogLossSummary, BrierSummary])
 @pytest.mark.parametrize(("place", "n_far"), [(60.0, 2_000), (-60.0, 2_000), (15.0, 1)])
+@pytest.mark.filterwarnings("ignore:All .* fit better as percentages")  # of coins, they do
 def test_a_bias_too_large_for_far_rows_is_refused(kind, place, n_far, rng):
     logit = rng.normal(place, 1.0, 2_000)
     logit[:n_far] += 30.0 * np.sign(place)

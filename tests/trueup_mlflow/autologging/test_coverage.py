@@ -28,6 +28,32 @@ def test_run_says_which_metrics_have_twins_and_which_have_none(client, autologgi
     assert capsys.readouterr().err == f"trueup: run {run.info.run_id}: {tag}\n"
 
 
+def test_number_of_few_digits_is_said_to_be_one_and_a_reason_ends_with_one_period(
+    client, autologging, binary
+):
+    with mlflow.start_run() as run:
+        mlflow.log_metric("loss", log_loss(binary.y, binary.p))
+        mlflow.log_metric("share", 0.4242)
+        with pytest.warns(UserWarning, match="more than one class"):
+            mlflow.log_metric("one", log_loss([1] * 60, binary.p[:60], labels=[0, 1]))
+    tag = client.get_run(run.info.run_id).data.tags[COVERAGE_TAG]
+    assert "none of share: it has four significant digits or fewer, as another metric may" in tag
+    assert "none of one: y_true must hold more than one class; " in tag
+    assert "Pass rows of every class. For a loss" in tag
+
+
+def test_metric_beside_a_cross_validation_may_be_none_of_its(client, autologging, binary):
+    module = pytest.importorskip("lightgbm")
+    loss = log_loss(binary.y, binary.p)
+    params = {"objective": "binary", "verbose": -1, "num_threads": 1}
+    module.cv(params, module.Dataset(binary.p.reshape(-1, 1), binary.y), 2, nfold=3)
+    with mlflow.start_run() as run:
+        mlflow.log_metrics({"loss": loss, "other": 2.0 * loss})
+    tag = client.get_run(run.info.run_id).data.tags[COVERAGE_TAG]
+    assert tag.startswith("twins of loss; none of other: lightgbm.cv was called, which is not")
+    assert "; else no watched loss, and no mean" in tag
+
+
 def test_run_without_metrics_says_nothing(client, autologging, capsys):
     with mlflow.start_run() as run:
         mlflow.log_param("a", 1)
@@ -49,6 +75,7 @@ def test_loss_of_training_alone_says_what_to_do(client, autologging):
         (0.6548, "rounded to 4 digits"),
         (-0.654812345, "minus a watched loss"),
         (0.6548124, "near a watched loss"),
+        (0.6548123359680176, "rounded to float32"),
         (1.924780, "no watched loss"),
         (0.7, "no watched loss"),
         (0.534, "rounded to 4 digits"),  # 0.5340

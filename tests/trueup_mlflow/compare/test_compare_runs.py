@@ -349,3 +349,20 @@ def test_bad_requests_are_refused_by_name(store):
         store.compare(metric="auc")
     with pytest.raises(InvalidInputError, match="name existing experiments; got 'nowhere'"):
         store.compare(experiment_names=["nowhere"])
+
+
+def test_runs_in_which_nothing_was_trained_are_left_out_and_said(store):
+    store.log("deep", DEEP)
+    store.log("mlp", BASE)
+    for role in ("scoring", "resampling"):
+        run_id = store.log("deep", {0: 99.0})
+        store.client.set_tag(run_id, "trueup.role", role)
+    with pytest.warns(TrueupWarning, match="candidate leaves out 2 runs in which nothing was tra"):
+        assert store.compare() == compare(DEEP, BASE)
+
+
+def test_a_filter_of_scores_alone_is_refused_with_what_it_met(store):
+    store.log("mlp", BASE)
+    store.client.set_tag(store.log("deep", {0: 0.4}), "trueup.role", "scoring")
+    with pytest.raises(InvalidInputError, match=r"and 1 run in which nothing .* a run of scoring"):
+        store.compare()

@@ -265,3 +265,30 @@ def test_text_ids_of_a_csv_file_stay_text_however_it_is_cut(store, tmp_path):
         assert monitor.realize(uri, path).matched == 60
     both = pd.concat([pd.read_csv(paths[0], dtype={"id": str})] * 2)  # exports overlap
     assert monitor.realize(uri, both).matched == 60
+
+
+def test_a_batch_with_its_predictions_is_the_same_batch_and_loads_no_model(session, tmp_path):
+    batch = draw(100, start=11_000).drop(columns="y").assign(part=["x", "z"] * 50)
+    known = session.record(batch, at="2030-05-31")
+    given = batch.assign(p=mlflow.pyfunc.load_model(URI).predict(batch[["a", "b"]]))
+    given.drop(columns="part").to_parquet(tmp_path / "rows.parquet")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mlflow.pyfunc, "load_model", None)
+        found = monitor.estimate(URI, tmp_path / "rows.parquet", at="2030-05-31", predicted="p")
+        assert found == known.as_estimate()
+        levels = monitor.estimate_segments(URI, given, segment="part", predicted="p")
+        assert [level for level, _ in levels] == ["", "x", "z"]
+        options = ["--batch", str(tmp_path / "rows.parquet"), "--predicted", "q"]
+        refused = CliRunner().invoke(command, ["run", URI, *options])
+    assert (refused.exit_code, "--predicted must be a column" in refused.output) == (2, True)
+
+
+def test_a_batch_that_comes_again_and_a_time_in_the_future_are_said(session, caplog):
+    batch = draw(60, start=12_000).drop(columns="y")
+    session.record(batch, at="2999-01-31")
+    assert "the batch's time, 2999-01-31T00:00:00+00:00, lies in the future" in caplog.text
+    caplog.clear()
+    session.record(batch, at="2999-01-31")
+    assert not caplog.text
+    assert session.record(batch).day == "2999-01-31"  # a job that is run again names no time
+    assert "this batch was logged before, at 2999-01-31" in caplog.text

@@ -11,8 +11,9 @@ from mlflow.types import ColSpec, DataType, Schema
 from sklearn.linear_model import LogisticRegression
 
 from trueup.errors import InvalidInputError, TrueupWarning
-from trueup_mlflow.monitor.check.check_registry import Wishes, train_check
-from trueup_mlflow.monitor.check.predictions import LoadedModel
+from trueup_mlflow.monitor.check.check_registry import train_check
+from trueup_mlflow.monitor.check.predictions import GivenPredictions, LoadedModel
+from trueup_mlflow.monitor.check.wishes import Wishes
 
 pytestmark = [
     # MLflow's model saving and loading warn about themselves.
@@ -172,3 +173,34 @@ def test_a_refusal_by_the_model_names_columns_and_types_and_shows_no_cell(tmp_pa
     )
     assert secret not in str(refused.value)
     assert refused.value.__cause__ is None
+
+
+def test_predictions_in_a_column_make_the_check_of_the_model_that_gave_them(tmp_path):
+    model = loaded(tmp_path, lambda t: 0.9 * t["a"], signed(DataType.double))
+    given = GivenPredictions.of(str(tmp_path / "model"), "p")
+    assert given.inputs == ("a",)
+    reference = rows(200).assign(p=lambda t: 0.9 * t["a"], other=1.0)
+    found, of_model = check(given, reference, predicted="p"), check(model, reference)
+    assert found.schema == of_model.schema
+    batch = rows(50, seed=1)
+    estimate = found.consensus.estimate(batch[["a"]], 0.9 * batch["a"].to_numpy())
+    assert estimate == of_model.consensus.estimate(batch[["a"]], model.predict(batch, found.schema))
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("q", 0.5, "predicted must be a column of the rows"),
+        ("y", 0.5, "and not the target; got 'y'"),
+        ("p", "high", "values of type"),
+        ("p", np.nan, "must be finite; got nan at index 0"),
+        ("p", 1.0, "got 0 and 1 in every row. Give the model's numbers"),
+    ],
+    ids=["missing", "target", "text", "nan", "hard"],
+)
+def test_a_column_that_holds_no_predictions_is_refused(column, values, message):
+    reference = rows().assign(p=values, y=lambda t: (t["y"] > 0) * 1.0)
+    with pytest.raises(InvalidInputError, match=message):
+        check(GivenPredictions(column), reference)
+    with pytest.raises(InvalidInputError, match="'held-out' where predicted is given"):
+        check(GivenPredictions("p"), reference, predicted="p", reference_is="train")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
 from typing import Any
 
 import pandas as pd
@@ -10,6 +11,7 @@ from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup.monitoring import MSEEstimate
+from trueup.user_warning import warn_user
 from trueup_mlflow import monitor
 from trueup_mlflow.monitor.batch.periods import Period, periods_of
 from trueup_mlflow.monitor.batch.schema import Schema
@@ -20,6 +22,8 @@ from trueup_mlflow.monitor.session import Session
 from trueup_mlflow.write.monitor_items import CHECK_URI_TAG, timestamp_of
 from trueup_mlflow.write.runs import store_of
 
+_NAMED = 5
+
 
 def estimate_periods(
     model_uri: str,
@@ -28,6 +32,7 @@ def estimate_periods(
     time_column: str,
     period: Period = "month",
     time_format: str | None = None,
+    predicted: str | None = None,
 ) -> list[tuple[str, MSEEstimate]]:
     """Estimate and log each calendar period of a table as a batch of its own.
 
@@ -43,6 +48,8 @@ def estimate_periods(
         Calendar period; the end of it is the time of the batch.
     time_format : str, optional
         Format of times that are text, as of ``strptime``; ISO 8601 by default.
+    predicted : str, optional
+        As in :func:`trueup_mlflow.monitor.estimate`.
 
     Returns
     -------
@@ -64,18 +71,38 @@ def estimate_periods(
     ... )]
     ['2026-02']
     """
-    session, found = None, []
+    session, found, labels = None, [], []
     schema = load_schema(resolve(model_uri, MlflowClient()))
     rows = table if is_spark_frame(table) else _rows(table, schema)
     for label, part in periods_of(rows, time_column, period, time_format):
-        session = session or Session.open(model_uri)  # a table without times needs none
+        # Opened here, since a table without times needs none.
+        session = session or Session.open(model_uri, predicted=predicted)
         end = label.end_time.to_pydatetime(warn=False)
         found.append((str(label), session.estimate(part, at=end)))
+        labels.append(label)
+    say_empty(labels)
     return found
 
 
+def say_empty(labels: list[pd.Period]) -> None:
+    """Name the periods between the first and the last that have no rows."""
+    known = sorted(set(labels))
+    counts = [(b.ordinal - a.ordinal) // a.freq.n - 1 for a, b in pairwise(known)]
+    empty = (str(a + i + 1) for a, n in zip(known, counts, strict=False) for i in range(n))
+    named = list(islice(empty, _NAMED))
+    if named:
+        left = sum(counts) - len(named)
+        more = f" and {left} more" if left else ""
+        warn_user(f"no rows of {', '.join(named)}{more}: there is no batch of it.")
+
+
 def estimate_chunks(
-    model_uri: str, table: Any, *, rows: int, at: str | datetime | None = None
+    model_uri: str,
+    table: Any,
+    *,
+    rows: int,
+    at: str | datetime | None = None,
+    predicted: str | None = None,
 ) -> list[tuple[str, MSEEstimate]]:
     """Estimate and log each run of consecutive rows of a table as a batch of its own.
 
@@ -89,6 +116,8 @@ def estimate_chunks(
         Rows of a batch; the last one may have fewer.
     at : str or datetime, optional
         Time of the first batch, now by default; each further one is a second later.
+    predicted : str, optional
+        As in :func:`trueup_mlflow.monitor.estimate`.
 
     Returns
     -------
@@ -115,7 +144,7 @@ def estimate_chunks(
             "a Spark data frame",
             "Cut it by time with estimate_periods, or collect its rows in an order that means one.",
         )
-    session = Session.open(model_uri)
+    session = Session.open(model_uri, predicted=predicted)
     whole = _rows(table, session.check.schema)
     start = datetime.fromtimestamp(timestamp_of(at, "00000000") / 1000.0, UTC)
     found = []

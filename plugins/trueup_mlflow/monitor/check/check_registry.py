@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import mlflow
 import pandas as pd
@@ -21,7 +21,6 @@ from trueup.errors import InvalidInputError
 from trueup.monitoring import ConsensusEstimator, OneStepCheckModel
 from trueup.monitoring.inputs import is_binary
 from trueup.monitoring.learning import SCALE_PRIOR
-from trueup.monitoring.metrics import DEFAULT_METRIC
 from trueup.monitoring.reference_periods import scale_prior
 from trueup.monitoring.trust.alarms import ReferenceProfile
 from trueup.read.times import read_times
@@ -30,8 +29,9 @@ from trueup_mlflow.monitor.batch.schema import Schema, numeric_moments, require_
 from trueup_mlflow.monitor.check import check_flavor
 from trueup_mlflow.monitor.check.classes import label_numbers, target_classes
 from trueup_mlflow.monitor.check.feature_choice import chosen_features
-from trueup_mlflow.monitor.check.predictions import LoadedModel
+from trueup_mlflow.monitor.check.predictions import GivenPredictions, LoadedModel
 from trueup_mlflow.monitor.check.registered_model import RegisteredVersion
+from trueup_mlflow.monitor.check.wishes import Wishes
 from trueup_mlflow.monitor.store import experiment_of
 from trueup_mlflow.write.items import ROLE_TAG, VERSION_TAG
 from trueup_mlflow.write.monitor_items import (
@@ -44,8 +44,6 @@ from trueup_mlflow.write.monitor_items import (
     check_alias,
     check_name,
 )
-
-ReferenceKind = Literal["held-out", "train"]
 
 
 @dataclass(frozen=True)
@@ -62,66 +60,10 @@ class Check:
         return found / self.consensus.form.unit
 
 
-@dataclass(frozen=True)
-class Wishes:
-    """What the user of ``init`` said about the reference.
-
-    Attributes
-    ----------
-    target, row_id, time : str
-        Columns of labels, ids and times.
-    reference_is : {"held-out", "train"}
-        Whether the model has seen the rows.
-    features, ignore : sequence of str
-        Columns that the check is to see, or not.
-    prediction : str
-        Column of the model's output.
-    time_format : str
-        Format of times that are text.
-    metric : str
-        What is to be estimated.
-    """
-
-    target: str
-    row_id: str | None = None
-    reference_is: ReferenceKind = "held-out"
-    time: str | None = None
-    time_format: str | None = None
-    features: Sequence[str] | None = None
-    ignore: Sequence[str] = ()
-    prediction: str | None = None
-    metric: str = DEFAULT_METRIC
-
-    def __post_init__(self) -> None:
-        if self.target in (self.row_id, self.time, *(self.features or ())):
-            raise InvalidInputError(
-                "target must be another column than row_id, time and features",
-                repr(self.target),
-                "No batch has labels: name what it has.",
-            )
-        if self.time_format is not None and self.time is None:
-            raise InvalidInputError(
-                "time must be a column where time_format is given",
-                "None",
-                "Name it, or leave both out.",
-            )
-        if self.reference_is == "train" and (self.features or self.ignore):
-            raise InvalidInputError(
-                "reference_is must be 'held-out' where features or ignore are given",
-                "'train'",
-                "Of training rows the check sees all that the model takes, as it is refitted "
-                "on them.",
-            )
-
-
-def train_check(model: LoadedModel, reference: pd.DataFrame, wishes: Wishes) -> Check:
-    """Describe a labelled reference, and fit the consensus and the paper's L on it.
-
-    Raises
-    ------
-    InvalidInputError
-        If anything is wrong with the reference, or with the model's predictions for it.
-    """
+def train_check(
+    model: LoadedModel | GivenPredictions, reference: pd.DataFrame, wishes: Wishes
+) -> Check:
+    """Describe a labelled reference, and fit the consensus and the paper's L on it."""
     schema = _described(model, reference, wishes)
     features = schema.features_of(reference)
     labels = label_numbers("target", reference[wishes.target], schema.classes)
@@ -144,9 +86,11 @@ def train_check(model: LoadedModel, reference: pd.DataFrame, wishes: Wishes) -> 
     return Check(consensus, one_step, told)
 
 
-def _described(model: LoadedModel, reference: pd.DataFrame, wishes: Wishes) -> Schema:
-    require_columns(reference, (wishes.target, wishes.row_id, wishes.time))
-    apart = (wishes.target, wishes.row_id, wishes.time)
+def _described(
+    model: LoadedModel | GivenPredictions, reference: pd.DataFrame, wishes: Wishes
+) -> Schema:
+    apart = (wishes.target, wishes.row_id, wishes.time, wishes.predicted)
+    require_columns(reference, apart)
     rest = tuple(str(name) for name in reference.columns if name not in apart)
     inputs = tuple(name for name in model.inputs if name != wishes.target) or rest
     if wishes.reference_is == "train":  # the model is refitted on what the check sees
@@ -209,11 +153,6 @@ def load_check(version: RegisteredVersion) -> Check:
     """Return the check that ``init`` registered for the version.
 
     The arrays of the check are read; the code that is stored beside them is not run.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is none, or it is damaged.
     """
     uri = check_uri(version)
     with tempfile.TemporaryDirectory() as folder:
@@ -224,13 +163,7 @@ def load_check(version: RegisteredVersion) -> Check:
 
 
 def load_schema(version: RegisteredVersion) -> Schema:
-    """Return what ``init`` was told about the data of the version; no model is loaded.
-
-    Raises
-    ------
-    InvalidInputError
-        If the version has no check.
-    """
+    """Return what ``init`` was told about the data of the version; no model is loaded."""
     return _schema_of(get_model_info(check_uri(version)).metadata)
 
 
@@ -241,10 +174,7 @@ def _schema_of(metadata: dict[str, Any] | None) -> Schema:
 def check_uri(version: RegisteredVersion) -> str:
     """Return the URI of the check of a version: one that the registry knows as this version's.
 
-    Raises
-    ------
-    InvalidInputError
-        If there is none, or the version's tag points to any other model.
+    A tag of the version that points to any other model is refused.
     """
     uri = version.tags.get(CHECK_URI_TAG)
     if uri is None:

@@ -30,6 +30,8 @@ _log = logging.getLogger("trueup")
 
 _MOST_COLUMNS = 10
 _HARD_ROWS = 30
+_ITS_FAULT = "The model, not the batch, is at fault: see what it does there."
+_LOG_PROBABILITIES = 'Log the model with its probabilities: pyfunc_predict_fn="predict_proba".'
 
 
 @dataclass(frozen=True)
@@ -37,16 +39,11 @@ class LoadedModel:
     """A model that predicts numbers, or the probability of the positive class."""
 
     pyfunc: Any
+    columns = ()  # a batch needs those of the schema alone
 
     @classmethod
     def load(cls, uri: str) -> LoadedModel:
-        """Load the model of a URI.
-
-        Raises
-        ------
-        InvalidInputError
-            If MLflow cannot load it; nothing has been registered by then.
-        """
+        """Load the model of a URI; nothing has been registered where MLflow cannot."""
         try:
             loaded = cls(mlflow.pyfunc.load_model(uri, suppress_warnings=True))
         except Exception as failure:  # whatever a flavor raises, the answer to the user is the same
@@ -73,7 +70,7 @@ class LoadedModel:
     @property
     def inputs(self) -> tuple[str, ...]:
         """Columns that the signature or the model inside names; none if neither does."""
-        named = input_columns(self.pyfunc)
+        named = input_columns(self.pyfunc.metadata)
         if named:
             return named
         seen = getattr(self.estimator, "feature_names_in_", None)
@@ -92,7 +89,7 @@ class LoadedModel:
         try:
             if schema.binary and schema.prediction is None and self._has_probabilities:
                 table = np.asarray(self.estimator.predict_proba(served), dtype=np.float64)
-                return self._finite(table[:, self._positive(schema)])
+                return _finite(table[:, self._positive(schema)], _ITS_FAULT)
             output = self.pyfunc.predict(served)
         except InvalidInputError:
             raise
@@ -103,7 +100,7 @@ class LoadedModel:
                 "Pass the columns that the model was trained on, of the same types. What the model "
                 "says is left out, as it may show cells: its own predict on the rows shows it.",
             ) from None
-        return self._finite(self._one_column(output, len(served), schema))
+        return _finite(self._one_column(output, len(served), schema), _ITS_FAULT)
 
     @property
     def _has_probabilities(self) -> bool:
@@ -136,21 +133,52 @@ class LoadedModel:
                 str(got),
                 f"Run init with prediction={names[-1]!r}, or another of them.",
             )
-        values = _numbers(table.iloc[:, names.index(chosen)])
-        if schema.binary and len(values) >= _HARD_ROWS and np.isin(values, (0.0, 1.0)).all():
-            raise _hard("0 and 1 in every row")
-        return values
+        return _soft(table.iloc[:, names.index(chosen)], schema, _LOG_PROBABILITIES)
 
-    @staticmethod
-    def _finite(values: FloatArray) -> FloatArray:
-        if not np.isfinite(values).all():
-            index = int(np.flatnonzero(~np.isfinite(values))[0])
+
+@dataclass(frozen=True)
+class GivenPredictions:
+    """Predictions that stand in a column of the rows: no model is loaded.
+
+    Attributes
+    ----------
+    column : str
+        Its name; of two classes it holds the probability of the positive one.
+    inputs : tuple of str
+        Columns that the model's signature names; none if it names none.
+    """
+
+    column: str
+    inputs: tuple[str, ...] = ()
+    estimator = None
+    classes = ()
+
+    @classmethod
+    def of(cls, uri: str, column: str) -> GivenPredictions:
+        """Return those of a model, of which only the signature is read."""
+        return cls(column, input_columns(mlflow.models.Model.load(uri)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that a batch needs beside those of the schema."""
+        return (self.column,)
+
+    def predict(self, rows: pd.DataFrame, schema: Schema) -> FloatArray:
+        """Return the column as numbers.
+
+        Raises
+        ------
+        InvalidInputError
+            If it is missing or the target, or holds hard classes or what is no finite number.
+        """
+        if self.column not in rows or self.column == schema.target:
             raise InvalidInputError(
-                "the model's predictions must be finite",
-                f"{values[index]} from the model at index {index}",
-                "The model, not the batch, is at fault: see what it does there.",
+                "predicted must be a column of the rows, and not the target",
+                repr(self.column),
+                "Name the column that holds the model's predictions.",
             )
-        return values
+        way_out = "Give the model's numbers, or of two classes the probability of the positive one."
+        return _finite(_soft(rows[self.column], schema, way_out), way_out)
 
 
 def _say_other_packages(uri: str) -> None:
@@ -205,19 +233,25 @@ def _as_frame(output: Any, n: int) -> pd.DataFrame:
     return table
 
 
-def _numbers(column: pd.Series) -> FloatArray:
+def _soft(column: pd.Series, schema: Schema, way_out: str) -> FloatArray:
+    """Return predictions as numbers; hard classes are refused."""
+    rule = "predictions must be numbers, and probabilities where labels are classes"
     try:
-        return np.asarray(column.to_numpy(), dtype=np.float64)
+        values = np.asarray(column.to_numpy(), dtype=np.float64)
     except (TypeError, ValueError):
-        raise _hard(f"values of type {column.dtype}") from None
+        raise InvalidInputError(rule, f"values of type {column.dtype}", way_out) from None
+    if schema.binary and len(values) >= _HARD_ROWS and np.isin(values, (0.0, 1.0)).all():
+        raise InvalidInputError(rule, "0 and 1 in every row", way_out)
+    return values
 
 
-def _hard(what: str) -> InvalidInputError:
-    return InvalidInputError(
-        "predictions must be numbers, and probabilities where labels are classes",
-        str(what),
-        'Log the model with its probabilities: pyfunc_predict_fn="predict_proba".',
-    )
+def _finite(values: FloatArray, way_out: str) -> FloatArray:
+    if not np.isfinite(values).all():
+        index = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise InvalidInputError(
+            "the model's predictions must be finite", f"{values[index]} at index {index}", way_out
+        )
+    return values
 
 
 def _kinds(rows: pd.DataFrame, schema: Schema) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from trueup.monitoring.inputs import FloatArray
 
 CONFIDENCE_LEVEL = 0.9
-_NORMAL_QUARTILES = float(2.0 * norm.ppf(0.75))
+_NORMAL_QUARTILES = float(2.0 * ndtri(0.75))
 _FLOOR = 1e-3
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -22,7 +22,7 @@ def log_interval(
     """
     if estimate <= 0.0:
         return 0.0, 0.0
-    reach = float(np.exp(norm.ppf(0.5 + confidence_level / 2.0) * np.sqrt(variance)))
+    reach = float(np.exp(ndtri(0.5 + confidence_level / 2.0) * np.sqrt(variance)))
     return estimate / reach, estimate * reach
 
 
