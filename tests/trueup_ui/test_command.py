@@ -78,7 +78,7 @@ def test_a_storage_that_is_not_there_is_refused_and_not_created(tmp_path):
         (HOSTILE[4], ("--by", "rate"), "Pass param:rate to group by that parameter"),
         (HOSTILE[4], ("--by", "param:nope"), "by must name what the runs have"),
         (HOSTILE[4], ("--output", "nowhere/a.html"), "output must be in a folder that exists"),
-        ("models:/demand/1", ("--metric", "log_loss"), "must be an experiment where metric"),
+        ("models:/demand/1", ("--metric", "log_loss"), "must be an experiment where --metric"),
     ],
 )
 def test_a_file_is_not_written_by_another_choice_than_was_asked(

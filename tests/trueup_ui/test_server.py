@@ -112,7 +112,7 @@ def test_a_report_of_nothing_is_refused(filled, tmp_path):
         report, ["no such", "--output", str(tmp_path / "x"), "--tracking-uri", filled.uri]
     )
     assert ran.exit_code != 0
-    assert "experiment must exist" in str(ran.exception)
+    assert "SUBJECT must exist" in ran.output
 
 
 def test_the_cache_sees_new_and_finished_runs_without_reading_old_ones(filled):
@@ -159,4 +159,4 @@ def test_a_monitored_version_has_a_report(filled, tmp_path):
     assert "2 of 2 realized batches" in text
     assert HOSTILE[1] not in text
     refused = CliRunner().invoke(report, ["models:/demand/7", *arguments[1:]])
-    assert "model must be a monitored version" in str(refused.exception)
+    assert "SUBJECT must be a monitored version" in refused.output

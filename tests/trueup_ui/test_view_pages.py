@@ -72,6 +72,15 @@ def test_the_state_of_a_version_is_that_of_its_latest_batches(records, state):
     assert (row.line is None) == (not records)
 
 
+def test_a_time_line_has_ticks_at_equal_steps_and_counts_the_intervals_that_it_cuts():
+    records = [*(record(step, 1.0) for step in range(7)), record(7, 1.0, trusted=False)]
+    wide = records[-1]
+    records[-1] = wide.mark(estimate={**wide.estimate, "high": 50.0})
+    line = version_row(MonitoredVersion("m", "1", "1", "r", tuple(records)), NOW).line
+    assert [tick.timestamp % 10 for tick in line.times] == [1, 3, 5, 7]
+    assert (line.n_cut, line.points[-1].high, line.points[0].high > 0.0) == (1, 0.0, True)
+
+
 def configuration(number: int, mean: float, by: int | None = None, **params) -> Configuration:
     return Configuration(number, params, mean, 0.01, 3, by)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
@@ -23,6 +23,8 @@ from trueup_mlflow.monitor.store import MonitorStore
 from trueup_mlflow.write.monitor_items import BatchRecord, estimate_metrics, timestamp_of
 
 _log = logging.getLogger("trueup")
+
+_AHEAD = timedelta(days=32)  # a month that still runs has the time of its end
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,10 @@ class Session:
         timestamp = timestamp_of(at, digest)
         records = self.store.records()
         known = next((record for record in records if record.digest == digest), None)
-        if known is not None and at is not None and known.timestamp != timestamp:
+        if known is not None and known.timestamp != timestamp and (at is not None or known.logged):
             _say_known(known)
+        if known is None:
+            _say_future(timestamp)
         if known is not None and known.logged:
             return known
         estimate = self.check.consensus.estimate(features, prediction)
@@ -129,6 +133,16 @@ def _say_known(known: BatchRecord) -> None:
         "this batch was logged before, at %s: it keeps that time and is not logged again",
         moment.isoformat(timespec="seconds"),
     )
+
+
+def _say_future(timestamp: int) -> None:
+    moment = datetime.fromtimestamp(timestamp / 1000, UTC)
+    if moment > datetime.now(UTC) + _AHEAD:
+        _log.warning(
+            "the batch's time, %s, lies in the future: batches of earlier times do not learn from "
+            "it, and status takes it for the newest. Check the date: a batch keeps its time",
+            moment.isoformat(timespec="seconds"),
+        )
 
 
 def _raw_of(estimate: MSEEstimate, reference_error: float | None) -> Raw:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from trueup_mlflow.monitor.state import Coverage
+from trueup_mlflow.monitor.standing.coverage import Coverage
 from trueup_mlflow.write.monitor_items import BatchRecord
 from trueup_ui.read.monitors import MonitoredVersion
 from trueup_ui.view.charts import Axis, Tick
@@ -41,12 +41,9 @@ class TimeTick:
 
 @dataclass(frozen=True)
 class TimeLine:
-    """Estimates with their intervals, and realized errors, over time.
+    """Estimates with their intervals, and realized errors, over time, in a square of 100.
 
-    Attributes
-    ----------
-    band, line : str
-        Points of a polygon and of a line in a square of 100.
+    ``n_cut`` intervals, which are not to be trusted, go beyond it.
     """
 
     points: tuple[Point, ...]
@@ -54,6 +51,7 @@ class TimeLine:
     line: str
     ticks: tuple[Tick, ...]
     times: tuple[TimeTick, ...]
+    n_cut: int
 
 
 @dataclass(frozen=True)
@@ -130,6 +128,7 @@ def time_line(records: Sequence[BatchRecord]) -> TimeLine | None:
         " ".join(f"{p.x},{p.y}" for p in points),
         tuple(Tick(round(100.0 - tick.x, 2), tick.label) for tick in values.ticks(4)),
         _time_ticks(records, times),
+        sum(values.high < record.number("high") < math.inf for record in records),
     )
 
 
@@ -165,10 +164,9 @@ def _point(record: BatchRecord, times: Axis, values: Axis) -> Point:
 
 
 def _time_ticks(records: Sequence[BatchRecord], times: Axis) -> tuple[TimeTick, ...]:
-    """Return the times of some batches, the first and the last among them."""
-    n = min(_MOST_TICKS, len(records))
-    chosen = {round(k * (len(records) - 1) / max(1, n - 1)) for k in range(n)}
-    stamps = [records[index].timestamp for index in sorted(chosen)]
+    """Return the times of batches at equal steps, the last among them."""
+    step = -(-len(records) // _MOST_TICKS)
+    stamps = [record.timestamp for record in records[::-1][::step]][::-1]
     return tuple(TimeTick(times.at(stamp), stamp) for stamp in stamps)
 
 

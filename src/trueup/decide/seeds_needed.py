@@ -32,6 +32,8 @@ PILOT_LEVEL = 0.8
 _N_PATHS = 4000
 _N_LOOKS = 400
 _LARGEST_EFFECT = 30.0
+_NOBODY_TRAINS = 10_000
+"""More seeds than this are "or more": the digits of such an end say nothing."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class SeedsNeeded(Presented):
             return "no number of seeds"
         if math.isinf(self.n):
             return f"at least {low:.0f} more seed{'s' * (low > 1)}, perhaps no number"
-        span = f"{low:.0f} or more" if math.isinf(high) else f"{low:.0f}-{high:.0f}"
+        span = f"{low:.0f} or more" if high > _NOBODY_TRAINS else f"{low:.0f}-{high:.0f}"
         return f"{self.more:.0f} more seed{'s' * (self.more > 1)} ({span})"
 
 
@@ -137,9 +139,9 @@ def required_seeds(
     check_level("power", power)
     check_level("confidence_level", confidence_level)
     check_min_effect(min_effect)
-    arms = _by_seed("candidate", candidate), _by_seed("baseline", baseline)
+    both = _by_seed("candidate", candidate), _by_seed("baseline", baseline)
     return seeds_from_differences(
-        pair_up(*arms, paired=paired).differences,
+        pair_up(*both, paired=paired).differences,
         power=power,
         min_effect=min_effect,
         confidence_level=confidence_level,

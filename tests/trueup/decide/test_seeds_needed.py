@@ -68,6 +68,7 @@ def test_noncentrality_inverts_scipys_distribution():
 def test_result_reads_as_seeds_that_are_still_missing():
     assert str(SeedsNeeded(16, 12, 50, 10, 0.8)) == "6 more seeds (2-40)"
     assert str(SeedsNeeded(16, 12, math.inf, 10, 0.8)) == "6 more seeds (2 or more)"
+    assert str(SeedsNeeded(16, 12, 564_575, 10, 0.8)) == "6 more seeds (2 or more)"
     assert str(SeedsNeeded(9, 5, 11, 10, 0.8)) == "1 more seed (1-1)"
     inside = SeedsNeeded(math.inf, 14, math.inf, 10, 0.8)
     assert str(inside) == "at least 4 more seeds, perhaps no number"

@@ -281,3 +281,14 @@ def test_a_batch_with_its_predictions_is_the_same_batch_and_loads_no_model(sessi
         options = ["--batch", str(tmp_path / "rows.parquet"), "--predicted", "q"]
         refused = CliRunner().invoke(command, ["run", URI, *options])
     assert (refused.exit_code, "--predicted must be a column" in refused.output) == (2, True)
+
+
+def test_a_batch_that_comes_again_and_a_time_in_the_future_are_said(session, caplog):
+    batch = draw(60, start=12_000).drop(columns="y")
+    session.record(batch, at="2999-01-31")
+    assert "the batch's time, 2999-01-31T00:00:00+00:00, lies in the future" in caplog.text
+    caplog.clear()
+    session.record(batch, at="2999-01-31")
+    assert not caplog.text
+    assert session.record(batch).day == "2999-01-31"  # a job that is run again names no time
+    assert "this batch was logged before, at 2999-01-31" in caplog.text

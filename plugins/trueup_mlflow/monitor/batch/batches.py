@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
 from typing import Any
 
 import pandas as pd
@@ -10,6 +11,7 @@ from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup.monitoring import MSEEstimate
+from trueup.user_warning import warn_user
 from trueup_mlflow import monitor
 from trueup_mlflow.monitor.batch.periods import Period, periods_of
 from trueup_mlflow.monitor.batch.schema import Schema
@@ -19,6 +21,8 @@ from trueup_mlflow.monitor.check.registered_model import resolve
 from trueup_mlflow.monitor.session import Session
 from trueup_mlflow.write.monitor_items import CHECK_URI_TAG, timestamp_of
 from trueup_mlflow.write.runs import store_of
+
+_NAMED = 5
 
 
 def estimate_periods(
@@ -67,16 +71,29 @@ def estimate_periods(
     ... )]
     ['2026-02']
     """
-    session, found = None, []
+    session, found, labels = None, [], []
     schema = load_schema(resolve(model_uri, MlflowClient()))
     rows = table if is_spark_frame(table) else _rows(table, schema)
     for label, part in periods_of(rows, time_column, period, time_format):
-        session = session or Session.open(
-            model_uri, predicted=predicted
-        )  # a table without times needs none
+        # Opened here, since a table without times needs none.
+        session = session or Session.open(model_uri, predicted=predicted)
         end = label.end_time.to_pydatetime(warn=False)
         found.append((str(label), session.estimate(part, at=end)))
+        labels.append(label)
+    say_empty(labels)
     return found
+
+
+def say_empty(labels: list[pd.Period]) -> None:
+    """Name the periods between the first and the last that have no rows."""
+    known = sorted(set(labels))
+    counts = [(b.ordinal - a.ordinal) // a.freq.n - 1 for a, b in pairwise(known)]
+    empty = (str(a + i + 1) for a, n in zip(known, counts, strict=False) for i in range(n))
+    named = list(islice(empty, _NAMED))
+    if named:
+        left = sum(counts) - len(named)
+        more = f" and {left} more" if left else ""
+        warn_user(f"no rows of {', '.join(named)}{more}: there is no batch of it.")
 
 
 def estimate_chunks(

@@ -20,14 +20,9 @@ LABEL = "label"
 
 @dataclass(frozen=True)
 class LateLabels:
-    """Labels of rows of any batch.
+    """Labels of rows of any batch, under ids as text, by which tables of any origin join.
 
-    Attributes
-    ----------
-    rows : data frame
-        Columns ``row_id`` (text, by which tables of any origin join) and ``label``.
-    missing : int
-        Rows of the file without a label or an id, which were skipped.
+    ``missing`` rows of the file had no label or no id, and were skipped.
     """
 
     rows: pd.DataFrame
@@ -37,11 +32,7 @@ class LateLabels:
 def late_labels(table: pd.DataFrame, schema: Schema) -> LateLabels:
     """Return the labels of a table; rows without one are counted and skipped.
 
-    Raises
-    ------
-    InvalidInputError
-        If ``init`` was given no row id, a column is missing, an id has two labels, or ids or labels
-        have another type than in the reference.
+    Refused are an id with two labels, and ids or labels of another type than in the reference.
     """
     row_id, target = schema.row_id, schema.target
     if row_id is None:

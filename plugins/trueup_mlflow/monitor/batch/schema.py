@@ -81,14 +81,19 @@ class Schema:
         return tuple(dict.fromkeys((*self.features, *self.inputs, *ids)))
 
     def features_of(self, batch: pd.DataFrame) -> pd.DataFrame:
-        """Return the columns of a batch that the check sees.
+        """Return the columns of a batch, of one row at least, that the check sees.
 
-        Raises
-        ------
-        InvalidInputError
-            If one is missing or there are no rows.
+        A column of numbers in the reference must not be text.
         """
-        return _columns_of(batch, self.features)
+        rows = _columns_of(batch, self.features)
+        for name in self.means:
+            if not holds_numbers(rows[name]):
+                raise InvalidInputError(
+                    f"column {name!r} must hold numbers as in the reference",
+                    str(rows[name].dtype),
+                    "Convert it.",
+                )
+        return rows
 
     def inputs_of(self, batch: pd.DataFrame) -> pd.DataFrame:
         """Return the columns of a batch that the model takes; raises as ``features_of``."""
@@ -118,14 +123,15 @@ class Schema:
         return ReferenceProfile.from_json(dict(self.profile)).alarms(features, y_pred)
 
 
-def require_columns(reference: pd.DataFrame, names: Sequence[str | None]) -> None:
-    """Refuse a reference that lacks a column.
+def holds_numbers(column: pd.Series) -> bool:
+    """Return whether a column holds numbers, by its type or its first values, or nothing."""
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return True
+    return all(isinstance(v, int | float | np.number) for v in column.dropna().head(1_000))
 
-    Raises
-    ------
-    InvalidInputError
-        If one is missing.
-    """
+
+def require_columns(reference: pd.DataFrame, names: Sequence[str | None]) -> None:
+    """Refuse a reference that lacks a column."""
     for name in names:
         if name is not None and name not in reference:
             raise InvalidInputError(

@@ -10,6 +10,7 @@ import pandas as pd
 from mlflow.types import DataType
 
 from trueup.errors import InvalidInputError
+from trueup_mlflow.monitor.batch.schema import holds_numbers
 
 _INTEGERS: dict[DataType, type[np.int32 | np.int64]] = {
     DataType.integer: np.int32,
@@ -59,9 +60,7 @@ def as_served(rows: pd.DataFrame, pyfunc: Any) -> pd.DataFrame:
 
 
 def _cast(column: pd.Series, kind: DataType) -> pd.Series:
-    numeric = pd.api.types.is_numeric_dtype(column.dtype)
-    empty = column.isna().all()
-    if not numeric and not empty and not _numbers_only(column):
+    if not holds_numbers(column):
         raise _refused(column, kind)
     values = column.astype("float64") if not _is_integer(column) else column
     if kind in _FLOATS:
@@ -77,10 +76,6 @@ def _cast(column: pd.Series, kind: DataType) -> pd.Series:
 
 def _is_integer(column: pd.Series) -> bool:
     return isinstance(column.dtype, np.dtype) and column.dtype.kind in "iub"
-
-
-def _numbers_only(column: pd.Series) -> bool:
-    return all(isinstance(v, int | float | np.number) for v in column.dropna().head(1_000))
 
 
 def _refused(column: pd.Series, kind: DataType) -> InvalidInputError:

@@ -53,6 +53,8 @@ def read_table(
         raise InvalidInputError("file must exist", repr(str(path)), "Check the path.")
     try:
         return _parquet(path) if path.suffix == ".parquet" else _csv(path, row_id, kind)
+    except InvalidInputError:
+        raise
     except Exception as failure:  # each reader has its own for a file that is broken
         raise InvalidInputError(
             "file must be readable", f"{str(path)!r}: {reason_of(failure)}", "Check its format."
@@ -93,7 +95,13 @@ def _local_time(column: Any, zone: str) -> Any:
 
 def _parquet(path: Path) -> pd.DataFrame:
     require_room(path)
-    return pd.read_parquet(path)
+    table = pd.read_parquet(path)
+    exact = [
+        name
+        for name, column in table.items()
+        if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "decimal"
+    ]  # what databases export: numbers to a model, and no text
+    return table.astype(dict.fromkeys(exact, "float64"))
 
 
 def _csv(path: Path, row_id: str | None, kind: IdKind | None) -> pd.DataFrame:
