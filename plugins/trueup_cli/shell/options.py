@@ -22,6 +22,22 @@ TRACKING_URI = click.option("--tracking-uri", help="MLflow store; by default tha
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
+class NewFile(click.Path):
+    """A file that is written after the work, in a folder that must be there before."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        if not path.parent.is_dir():
+            name = "the file" if param is None else param.opts[0]
+            raise BadInput(
+                f"{name} must be in a folder that exists; got {str(path)!r}. Make the folder first."
+            )
+        return path
+
+
 def existing_store(tracking_uri: str | None) -> str:
     """Return the address of a store that is there: who only reads must not have one made."""
     from mlflow import get_tracking_uri

@@ -11,7 +11,7 @@ import numpy as np
 
 from trueup._kernels import UInt64Array
 from trueup._kernels.hashing import rows_fingerprint, timed_ids
-from trueup.arguments import whole_number
+from trueup.arguments import check_keywords, whole_number
 from trueup.errors import InexactSummaryError, InvalidInputError
 from trueup.evaluation.effective_rows import say_if_few
 from trueup.evaluation.thin_periods import join_thin_periods
@@ -151,6 +151,11 @@ def evaluate(
     )
 
 
+_OPTIONS = sorted({*(evaluate.__kwdefaults__ or ())} - {"loss", "y_logit"})
+_OF_PROBABILITIES = ("y_true", "y_proba", "y_logit", *_OPTIONS)
+_OF_NUMBERS = ("y_true", "y_pred", *_OPTIONS)
+
+
 def calibrated_log_loss(
     y_true: Any, y_proba: Any = None, *, y_logit: Any = None, **options: Any
 ) -> float:
@@ -169,6 +174,7 @@ def calibrated_log_loss(
     >>> round(calibrated_log_loss([0, 1, 1, 0], [0.4, 0.7, 0.9, 0.5], split=InSample()), 4)
     0.3777
     """
+    check_keywords("calibrated_log_loss", options, _OF_PROBABILITIES)
     return evaluate(y_true, y_proba, y_logit=y_logit, loss="log_loss", **options).calibrated
 
 
@@ -190,6 +196,7 @@ def calibrated_brier_score(
     >>> round(calibrated_brier_score([0, 1, 0, 1], [0.6, 0.8, 0.5, 0.7], split=InSample()), 4)
     0.1546
     """
+    check_keywords("calibrated_brier_score", options, _OF_PROBABILITIES)
     return evaluate(y_true, y_proba, y_logit=y_logit, loss="brier_score", **options).calibrated
 
 
@@ -209,6 +216,7 @@ def calibrated_mean_squared_error(y_true: Any, y_pred: Any, **options: Any) -> f
     >>> calibrated_mean_squared_error([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], split=InSample())
     0.0
     """
+    check_keywords("calibrated_mean_squared_error", options, _OF_NUMBERS)
     return evaluate(y_true, y_pred, loss="mean_squared_error", **options).calibrated
 
 
@@ -228,6 +236,7 @@ def calibrated_poisson_deviance(y_true: Any, y_pred: Any, **options: Any) -> flo
     >>> round(calibrated_poisson_deviance([1, 2, 3], [2.0, 4.0, 6.0], split=InSample()), 6)
     0.0
     """
+    check_keywords("calibrated_poisson_deviance", options, _OF_NUMBERS)
     return evaluate(y_true, y_pred, loss="poisson_deviance", **options).calibrated
 
 
