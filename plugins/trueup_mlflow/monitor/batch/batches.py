@@ -86,8 +86,10 @@ def estimate_periods(
 
 def say_empty(labels: list[pd.Period]) -> None:
     """Name the periods between the first and the last that have no rows."""
-    whole = pd.period_range(min(labels), max(labels)) if labels else []
-    empty = [str(label) for label in whole if label not in labels]
+    if not labels:
+        return
+    whole = pd.period_range(min(labels), max(labels))
+    empty = [str(label) for label in whole.difference(labels)]
     if empty:
         more = f" and {len(empty) - _NAMED} more" if len(empty) > _NAMED else ""
         warn_user(f"no rows of {', '.join(empty[:_NAMED])}{more}: there is no batch of it.")

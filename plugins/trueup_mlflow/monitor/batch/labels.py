@@ -78,6 +78,12 @@ def merged(kept: pd.DataFrame | None, new: pd.DataFrame) -> pd.DataFrame:
     return both.drop_duplicates(ROW_ID, keep="last", ignore_index=True)
 
 
+def n_corrected(kept: pd.DataFrame, new: pd.DataFrame) -> int:
+    """Return how many new labels differ from the ones that they replace."""
+    both = kept.merge(new, on=ROW_ID, suffixes=("_kept", "_new"))
+    return int((both[f"{LABEL}_kept"] != both[f"{LABEL}_new"]).sum())
+
+
 def of_batch(predictions: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
     """Return the labels of the rows of a batch."""
     return labels[labels[ROW_ID].isin(set(_keys(predictions)))].reset_index(drop=True)
