@@ -46,17 +46,10 @@ def _own_store(request, tmp_path, monkeypatch):
 def _tuned():
     """Return the function and the study of the example of ``SeedObjective``."""
     import optuna
-
-    from trueup_optuna import SeedList, SeedObjective, SeedRacePruner
-
-    def train(trial, seed):
-        return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
+    from tests.trueup_optuna.six_trials import six_trials, train
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    sampler = optuna.samplers.RandomSampler(0)
-    study = optuna.create_study(sampler=sampler, pruner=SeedRacePruner(n_configs=6))
-    study.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
-    return {"study": study, "train": train}
+    return {"study": six_trials(), "train": train}
 
 
 @pytest.fixture(scope="session")

@@ -16,21 +16,7 @@ Outcome = Literal["passed", "failed", "inconclusive"]
 
 @dataclass(frozen=True)
 class Decision:
-    """One candidate on one metric.
-
-    Attributes
-    ----------
-    candidate, baseline : str
-        How they are called.
-    metric : str
-        The key.
-    logged : LoggedComparison
-        The decision and its run.
-    outcome : {"passed", "failed", "inconclusive"}
-        Of the gate.
-    figure : str
-        Link to the figure in Markdown.
-    """
+    """One candidate on one metric: the logged decision, the outcome of the gate, a figure."""
 
     candidate: str
     baseline: str

@@ -31,14 +31,7 @@ class EpochTrial:
     """The trial that ``train`` sees: suggestions of the study, reports of the companion study.
 
     ``report(value, step)`` and ``should_prune()`` mean epochs, and do something in the first seed
-    only. A constraint keeps the worst value of all seeds.
-
-    Parameters
-    ----------
-    trial : optuna.Trial
-        The trial of the study.
-    epochs : callable, optional
-        Returns the companion study, once something is reported; None switches the reports off.
+    only, where ``epochs`` returns the companion. A constraint keeps the worst value of all seeds.
     """
 
     def __init__(
@@ -104,11 +97,8 @@ def _held(call: Callable[..., Any]) -> Callable[..., Any]:
 class EpochRule:
     """Which pruner reads the reports of epochs, and what is said about them.
 
-    Parameters
-    ----------
-    pruner : optuna.pruners.BasePruner, optional
-        The epoch pruner that was asked for. Without one, a pruner of the study that isn't a
-        SeedRacePruner reads them: that is what a script means that reports epochs to it.
+    Without one that was asked for, a pruner of the study that isn't a SeedRacePruner reads them:
+    that is what a script means that reports epochs to it.
     """
 
     def __init__(self, pruner: optuna.pruners.BasePruner | None) -> None:

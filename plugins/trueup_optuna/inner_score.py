@@ -34,13 +34,7 @@ def is_scorer(loss: Any) -> bool:
 
 
 def is_maximized(loss: Any, y: Any) -> bool:
-    """Say whether a loss that isn't a scorer is better where it is greater.
-
-    Raises
-    ------
-    InvalidInputError
-        If a function doesn't say.
-    """
+    """Say whether a loss that isn't a scorer is better where it is greater."""
     better = read_measure(loss, y).greater_is_better
     if better is None:
         raise InvalidInputError(
@@ -53,16 +47,9 @@ def is_maximized(loss: Any, y: Any) -> bool:
 
 @dataclass(frozen=True)
 class InnerScore:
-    """A scorer, the rows that it judges, and their weights.
+    """A scorer of greater is better, the rows that it judges, and weights for it and for training.
 
-    Attributes
-    ----------
-    scorer : callable
-        ``scorer(estimator, X, y, sample_weight=None)``, greater is better.
-    sign : float
-        1.0, or -1.0 where the value of a trial is a loss.
-    sample_weight : array of shape (n,) or None
-        For training and for the score.
+    ``sign`` is -1.0 where the value of a trial is a loss.
     """
 
     scorer: Scorer
@@ -80,13 +67,7 @@ class InnerScore:
 
     @classmethod
     def of(cls, loss: Any, inducer: Any, y: Any, weight: Any, *, calibrated: bool) -> InnerScore:
-        """Return what judges the configurations of an inducer.
-
-        Raises
-        ------
-        InvalidInputError
-            If the loss can't judge several outputs or weighted rows.
-        """
+        """Return what judges the configurations of an inducer."""
         if is_scorer(loss):
             if calibrated:
                 raise InvalidInputError(
@@ -135,13 +116,7 @@ class InnerScore:
 
 
 def fit_weight(inducer: Any, weight: Any) -> dict[str, Any]:
-    """Return the argument of ``fit`` that holds the weights; of a pipeline, that of its last step.
-
-    Raises
-    ------
-    InvalidInputError
-        If the inducer takes no weights.
-    """
+    """Return the argument of ``fit`` that holds the weights; of a pipeline, its last step's."""
     if weight is None:
         return {}
     last, name = inducer, "sample_weight"

@@ -191,7 +191,7 @@ class SeedObjective:
             raise
 
     def _prepare(self, study: optuna.Study) -> None:
-        """Pin the facts once a study, and look for dead workers a few times within their grace."""
+        """Pin the attributes of the study once, and look for dead workers within their grace."""
         if study not in self._pinned:
             self.pin(study)
             self._pinned.add(study)

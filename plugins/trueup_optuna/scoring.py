@@ -129,13 +129,7 @@ class SeedScorer:
 
 
 def read_catch(catch: Catch) -> tuple[type[Exception], ...]:
-    """Return the exceptions to catch, checked.
-
-    Raises
-    ------
-    InvalidInputError
-        If one of them isn't a class of exceptions.
-    """
+    """Return the exceptions to catch, each a class of exceptions."""
     classes = catch if isinstance(catch, tuple) else (catch,)
     if not all(isinstance(one, type) and issubclass(one, Exception) for one in classes):
         raise InvalidInputError(
@@ -197,13 +191,7 @@ class RowCheck:
         self._agreed: dict[tuple[int, str | None], PinnedStudies] = {}
 
     def __call__(self, study: optuna.Study, index: int, record: SeedRecord) -> None:
-        """Compare with the study, which keeps the first fingerprint of each index.
-
-        Raises
-        ------
-        StateMismatchError
-            If the fingerprints differ, naming both.
-        """
+        """Compare with the study, which keeps the first fingerprint of each index."""
         agreed = self._agreed.setdefault((index, record.fingerprint), PinnedStudies())
         if (
             record.fingerprint is not None
@@ -256,7 +244,7 @@ def scorer_of(
     """Return a scorer with the metric and the split that the study was begun with."""
     kept = study.user_attrs
     loss = kept.get(METRIC, "log_loss") if loss is None else loss
-    split = _split_from_fact(kept.get(SPLIT)) if split is None else split
+    split = _kept_split(kept.get(SPLIT)) if split is None else split
     scorer = SeedScorer(train, loss, split, catch, on_error)
     scorer.pin(study)
     return scorer
@@ -266,9 +254,9 @@ def _split_fact(split: Split) -> dict[str, Any]:
     return {"type": type(split).__name__, **asdict(split)}  # type: ignore[call-overload]
 
 
-def _split_from_fact(fact: dict[str, Any] | None) -> Split:
-    if fact is None:
+def _kept_split(kept: dict[str, Any] | None) -> Split:
+    if kept is None:
         return CrossFit()
-    arguments = {key: value for key, value in fact.items() if key != "type"}
-    split: Split = getattr(splits, fact["type"])(**arguments)
+    arguments = {key: value for key, value in kept.items() if key != "type"}
+    split: Split = getattr(splits, kept["type"])(**arguments)
     return split

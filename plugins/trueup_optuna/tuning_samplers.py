@@ -32,13 +32,7 @@ _GENERATIONS = 5  # a smaller population than NSGA-II's 50, so that small budget
 
 
 def check_space(space: SearchSpace) -> None:
-    """Refuse what no trial can be asked for.
-
-    Raises
-    ------
-    InvalidInputError
-        If the space is neither a non-empty mapping of distributions nor callable.
-    """
+    """Refuse a space that is neither a non-empty mapping of distributions nor callable."""
     if callable(space):
         return
     fine = isinstance(space, Mapping) and space
@@ -70,10 +64,7 @@ def make_sampler(
 ) -> BaseSampler:
     """Return a fresh sampler of that name, or a copy of the sampler itself.
 
-    Raises
-    ------
-    InvalidInputError
-        If the name is unknown, or a grid is asked of a function.
+    A grid needs a mapping: the parameters of a function are not known.
     """
     if isinstance(sampler, BaseSampler):
         return copy.deepcopy(sampler)
@@ -98,13 +89,7 @@ def make_sampler(
 
 
 def grid_of(space: SearchSpace, n_trials: int) -> dict[str, list[Any]]:
-    """Return the values of each parameter, with as many continuous points as the budget allows.
-
-    Raises
-    ------
-    InvalidInputError
-        If the space is a function, whose parameters can't be listed.
-    """
+    """Return the values of each parameter, with as many continuous points as the budget allows."""
     if callable(space):
         raise InvalidInputError(
             "search_space must be a mapping with a grid",

@@ -32,13 +32,7 @@ _LAST_CHARACTER = 0x10FFFF
 
 
 def to_npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Return the arrays as the bytes of an npz file.
-
-    Parameters
-    ----------
-    arrays : mapping from name to array
-        Of numbers, truth values or text.
-    """
+    """Return arrays of numbers, truth values or text as the bytes of an npz file."""
     packed = _npz(arrays, ZIP_DEFLATED)
     total = sum(array.nbytes for array in arrays.values())
     return _npz(arrays, ZIP_STORED) if total > _allowed(len(packed)) // 2 else packed

@@ -32,13 +32,7 @@ class Executor(Protocol):
 
 
 def as_executor(executor: Any) -> Executor | None:
-    """Return what can run a function elsewhere; a session of Spark has no ``submit`` of its own.
-
-    Raises
-    ------
-    InvalidInputError
-        If it has no ``submit`` and isn't a session.
-    """
+    """Return what can run a function elsewhere: a client with ``submit``, or a session of Spark."""
     if executor is None or callable(getattr(executor, "submit", None)):
         return executor  # type: ignore[no-any-return]
     if hasattr(executor, "sparkContext"):
@@ -51,13 +45,7 @@ def as_executor(executor: Any) -> Executor | None:
 
 
 def check_address(address: Any) -> str:
-    """Return the address of a cluster, as it was given.
-
-    Raises
-    ------
-    InvalidInputError
-        If it names neither a scheduler of Dask nor a master of Spark.
-    """
+    """Return the address of a cluster, of a scheduler of Dask or a master of Spark."""
     if not isinstance(address, str) or not address.startswith(_DASK + _SPARK):
         raise InvalidInputError(
             "executor must be the address of a cluster",
@@ -70,18 +58,13 @@ def check_address(address: Any) -> str:
 
 @contextmanager
 def executor_at(address: str) -> Iterator[Executor]:
-    """Open the client of a cluster, and close it at the end.
+    """Open the client of a cluster, refused where nobody answers, and close it at the end.
 
     Parameters
     ----------
     address : str
         ``dask://host:port``, or what ``distributed.Client`` takes (``tcp://``, ``tls://``); or a
         master of Spark.
-
-    Raises
-    ------
-    InvalidInputError
-        If nobody answers there.
     """
     opened = _on_spark if check_address(address).startswith(_SPARK) else _on_dask
     with opened(address) as executor:

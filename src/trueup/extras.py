@@ -36,14 +36,7 @@ def hand_on(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a package whose names are imported on first use.
 
-    Parameters
-    ----------
-    face : str
-        The package.
-    home : mapping of str to str
-        The module of each public name.
-    within : str, optional
-        The package of these modules, where it is another one.
+    ``home`` has the module of each name, in the package ``within`` where that is not ``face``.
 
     Examples
     --------
@@ -65,13 +58,7 @@ def hand_on(
 
 @contextmanager
 def needed_by(who: str) -> Iterator[None]:
-    """Say which package is missing, who needs it, and the command that installs it.
-
-    Raises
-    ------
-    ImportError
-        Instead of a ModuleNotFoundError; ``name`` is the package.
-    """
+    """Raise an ImportError that says which package is missing, and what installs it."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -12,17 +12,7 @@ from tempfile import NamedTemporaryFile
 def replace_file(path: str | Path, content: bytes | str) -> Path:
     """Write a file such that its path holds either what it held before, or all of the content.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file; its folder exists.
-    content : bytes or str
-        A text is written as UTF-8.
-
-    Returns
-    -------
-    Path
-        The file.
+    Its folder exists; text is written as UTF-8.
     """
     data = content.encode() if isinstance(content, str) else content
     return replace_file_by(path, lambda file: file.write_bytes(data))

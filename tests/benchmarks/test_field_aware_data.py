@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
-
-FILE = Path(__file__).parents[2] / "benchmarks" / "reproduce" / "field_aware_data.py"
+from tests.scripts import script
 
 
 @pytest.fixture(scope="module")
 def data():
-    spec = importlib.util.spec_from_file_location("field_aware_data", FILE)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+    with script("benchmarks/reproduce/field_aware_data.py") as module:
+        yield module
 
 
 def test_criteo_reads_tabs_without_a_header(data, tmp_path):

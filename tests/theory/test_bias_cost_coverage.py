@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 from scipy.stats import norm
+from tests.theory.monte_carlo import three_errors
 
 from trueup import bias_cost_interval, bias_test
 
@@ -31,8 +32,7 @@ def rejection_rate(shift, n_runs=2000):
 
 
 def test_size_of_the_bias_test_is_nominal():
-    error = np.sqrt(0.05 * 0.95 / 2000)
-    assert abs(rejection_rate(0.0) - 0.05) < 3.0 * error
+    assert abs(rejection_rate(0.0) - 0.05) < three_errors(0.05, 2000)
 
 
 def test_power_of_the_bias_test_is_that_of_the_normal_theory():
@@ -55,4 +55,4 @@ def test_interval_of_the_bias_cost_covers_it(shift):
     for seed in range(n_runs):
         interval = bias_cost_interval(**draw(rng, shift), n_resamples=200, random_state=seed)
         covered += interval.low <= cost <= interval.high
-    assert covered / n_runs >= 0.95 - 3.0 * np.sqrt(0.95 * 0.05 / n_runs)
+    assert covered / n_runs >= 0.95 - three_errors(0.95, n_runs)

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-import math
-import sys
-from pathlib import Path
-
 import pytest
+from tests.scripts import script
+from tests.theory.monte_carlo import three_errors
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "calibrators.py"
 TRIALS = 150
 
 
 @pytest.fixture(scope="module")
 def simulations():
-    spec = importlib.util.spec_from_file_location("calibrator_simulations", BENCHMARK)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
-
-
-def three_errors(share: float, runs: int) -> float:
-    return 3.0 * math.sqrt(share * (1.0 - share) / runs)
+    with script("benchmarks/calibrators.py") as module:
+        yield module
 
 
 @pytest.mark.parametrize("name", ["shift", "platt", "histogram", "field offset"])

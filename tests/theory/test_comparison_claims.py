@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
-import math
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from tests.scripts import script
+from tests.theory.monte_carlo import three_errors
 
 from trueup.comparison import compare
 from trueup.decide.seeds_needed import seeds_to_verdict
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "comparison_simulations.py"
-
 
 @pytest.fixture(scope="module")
 def simulations():
-    spec = importlib.util.spec_from_file_location("comparison_simulations", BENCHMARK)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
-
-
-def three_errors(share: float, runs: int) -> float:
-    return 3 * math.sqrt(share * (1 - share) / runs)
+    with script("benchmarks/comparison_simulations.py") as module:
+        yield module
 
 
 @pytest.mark.parametrize("n", [5, 10, 30, 60])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.theory.monte_carlo import three_errors
 
 from trueup import field_calibration
 from trueup.fields.cells import group_rows
@@ -71,7 +72,7 @@ def test_floor_band_holds_the_error_of_a_perfect_model():
             r.floor_low <= r.ece <= r.floor_high,
             (r.rce_floor_low <= r.rce <= r.rce_floor_high),
         )
-    assert (inside / n_runs >= 0.95 - 3.0 * np.sqrt(0.95 * 0.05 / n_runs)).all()
+    assert (inside / n_runs >= 0.95 - three_errors(0.95, n_runs)).all()
 
 
 @pytest.mark.slow

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from tests.scripts import script
 
 from trueup import CrossFit, InSample, evaluate
-
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "reproduce" / "synthetic_linear.py"
 
 
 @pytest.fixture(scope="module")
 def tables():
-    spec = importlib.util.spec_from_file_location("synthetic_linear", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+    with script("benchmarks/reproduce/synthetic_linear.py") as module:
+        yield module
 
 
 @pytest.mark.parametrize("split", [CrossFit(), InSample()], ids=["five folds", "in sample"])

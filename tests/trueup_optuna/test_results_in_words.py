@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-import optuna
 import pytest
 from matplotlib.figure import Figure
+from tests.trueup_optuna.six_trials import six_trials, train
 
-from trueup_optuna import (
-    SeedList,
-    SeedObjective,
-    SeedRacePruner,
-    confirm,
-    finals,
-    report_study,
-    select_best,
-)
+from trueup_optuna import confirm, finals, report_study, select_best
 
 
-def train(trial, seed):
-    return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + 0.01 * (seed % 3)
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def study():
-    found = optuna.create_study(
-        sampler=optuna.samplers.RandomSampler(0), pruner=SeedRacePruner(n_configs=6)
-    )
-    found.optimize(SeedObjective(train, seeds=SeedList(6, confirm=3)), n_trials=6)
-    return found
+    return six_trials()
 
 
 def test_selected_and_confirmed_configurations_say_their_numbers(study):

@@ -12,7 +12,7 @@ import click
 from trueup_cli.monitor.base import ABOVE, FINE, MODEL, NOT_TRUSTED, monitored, sentence
 from trueup_cli.monitor.gates import status, watch
 from trueup_cli.shell.failures import BadInput, SuggestingGroup
-from trueup_cli.shell.options import AS_JSON, names_between
+from trueup_cli.shell.options import AS_JSON, NewFile, names_between
 from trueup_cli.shell.output import echo, json_text
 
 
@@ -230,7 +230,7 @@ def realize(model_uri: str, labels: str, min_labelled: float, as_json: bool) -> 
     "--output",
     "--out",
     "out",
-    type=click.Path(path_type=Path),
+    type=NewFile(),
     required=True,
     help="HTML file to write.",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,14 +23,24 @@ TRACKING_URI = click.option("--tracking-uri", help="MLflow store; by default tha
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def existing_store(tracking_uri: str | None) -> str:
-    """Return the address of a store that is there: who only reads must not have one made.
+class NewFile(click.Path):
+    """A file that is written after the work, in a folder that must be there before."""
 
-    Raises
-    ------
-    BadInput
-        If MLflow would make a file or a folder for it.
-    """
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if not path.parent.is_dir():
+            name = "the file" if param is None else param.opts[0]
+            raise BadInput(
+                f"{name} must be in a folder that exists; got {str(path)!r}. Make the folder first."
+            )
+        return path
+
+
+def existing_store(tracking_uri: str | None) -> str:
+    """Return the address of a store that is there: who only reads must not have one made."""
     from mlflow import get_tracking_uri
 
     uri = tracking_uri or get_tracking_uri()
@@ -139,12 +150,10 @@ def logs_to_mlflow(command: Command) -> Command:
 
 
 def check_place(options: Mapping[str, Any]) -> bool:
-    """Return whether the result is logged; called before the work that it is the result of.
+    """Return whether the result is logged, to one run; called before the work that it is of.
 
     Raises
     ------
-    BadInput
-        If it would go to two runs.
     InvalidInputError
         If the run or the experiment is not there or was deleted.
     """

@@ -17,10 +17,7 @@ from trueup.errors import InvalidInputError
 def load_attribute(target: str, what: str) -> Any:
     """Return what ``script.py:name`` or ``package.module:name`` stands for.
 
-    Raises
-    ------
-    InvalidInputError
-        If there is no such file, module or name; ``what`` is how the message calls the target.
+    Messages call the target ``what``.
     """
     home, _, name = target.rpartition(":")
     if not home:

@@ -11,7 +11,7 @@ import click
 
 from trueup_cli.shell.failures import BadInput, in_options, one_line_failures
 from trueup_cli.shell.interrupts import exit_code, interruptible
-from trueup_cli.shell.options import AS_JSON, TRACKING_URI, check_place
+from trueup_cli.shell.options import AS_JSON, TRACKING_URI, NewFile, check_place
 from trueup_cli.shell.output import echo, json_text, without_run_urls
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def run(context: click.Context, /, **options: Any) -> None:
     "--figure",
     "--plot",
     "plot",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NewFile(),
     callback=_drawable,
     help="PNG, SVG or PDF.",
 )
@@ -206,19 +206,13 @@ def _plan(options: dict[str, Any]) -> TunePlan:
     if options["sampler"] == "grid":
         points = grid_size(options["space"], options["trials"])
         options["trials"] = max(2, min(options["trials"], points))
-    if options["budget"] is None:
-        options["finals"] = _finals_budget(options)
+    if options["budget"] is None and options["finals"] is None:
+        options["finals"] = max(60, -(-5 * options["trials"] // 4))
     return TunePlan(**options)
 
 
 def _check_together(context: click.Context, options: dict[str, Any]) -> None:
-    """Refuse options that exclude each other.
-
-    Raises
-    ------
-    BadInput
-        Naming both.
-    """
+    """Refuse options that exclude each other, naming both."""
     given = [name for name in _SPLIT if context.get_parameter_source(name) == COMMANDLINE]
     if options["budget"] is not None and given:
         raise BadInput(
@@ -232,11 +226,6 @@ def _check_together(context: click.Context, options: dict[str, Any]) -> None:
             "--epoch-pruner must come without --space; got both. TRAIN reports on its trial, which "
             "train(params, seed) doesn't get: let it call the suggest methods."
         )
-
-
-def _finals_budget(options: dict[str, Any]) -> int:
-    given: int | None = options["finals"]
-    return max(60, -(-5 * options["trials"] // 4)) if given is None else given
 
 
 def _run(plan: TunePlan, workers: int, resume: bool, ending: dict[str, Any]) -> None:

@@ -78,13 +78,7 @@ class _Grid(optuna.samplers.GridSampler):
 
 
 def grid_points(space: str | None, trials: int) -> dict[str, list[Any]]:
-    """Return the values of each parameter in a grid of at most so many points, if they allow it.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is no space file, whose parameters could be listed.
-    """
+    """Return the values of each parameter in a grid of at most so many points, if they allow it."""
     if space is None:
         raise InvalidInputError(
             "--sampler must have a --space where it is grid",

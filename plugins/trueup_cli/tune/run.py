@@ -31,13 +31,7 @@ from trueup_optuna.study.trial_state import FAILED, STATUS, root_number, seed_re
 
 
 def prepare_study(plan: TunePlan, *, resume: bool) -> optuna.Study:
-    """Create the study, or find the one to resume.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is nothing to resume, or something that would be resumed without being asked to.
-    """
+    """Create the study, or find the one to resume; refuse what was not asked for."""
     if resume:
         load_study(plan.storage, plan.study_name)
     try:
@@ -54,49 +48,30 @@ def prepare_study(plan: TunePlan, *, resume: bool) -> optuna.Study:
 
 
 def check_begun(study: optuna.Study, plan: TunePlan) -> None:
-    """Refuse a plan that goes on with other options than the study was begun with.
-
-    Raises
-    ------
-    StateMismatchError
-        Naming the first option that differs, and both values.
-    """
-    asked = _asked(plan)
+    """Refuse a plan whose options differ from those that the study was begun with."""
     for option, begun in _begun(study).items():
-        if begun is not None and begun != asked[option]:
+        asked = getattr(plan, option.removeprefix("--"))
+        if begun is not None and begun != asked:
             raise StateMismatchError(
                 f"{option} must be what the study {plan.study_name!r} was begun with, {begun!r}",
-                repr(asked[option]),
+                repr(asked),
                 "Repeat the options of the first run, or begin another study with --study-name.",
             )
 
 
 def _begun(study: optuna.Study) -> dict[str, Any]:
     """Return the options that are known; a study made in Python may lack some of them."""
-    facts = study.user_attrs
-    rule, seeds = facts.get(RULE, {}), facts.get(SEEDS)
+    kept = study.user_attrs
+    rule, seeds = kept.get(RULE, {}), kept.get(SEEDS)
     return {
         "--direction": study.direction.name.lower(),
-        "--loss": facts.get(METRIC),
+        "--loss": kept.get(METRIC),
         "--trials": rule.get("n_configs"),
         "--seeds": None if seeds is None else len(seeds["search"]),
         "--confirm": None if seeds is None else len(seeds["confirm"]),
         "--alpha": rule.get("alpha"),
         "--epsilon": rule.get("epsilon"),
         "--variance": rule.get("variance"),
-    }
-
-
-def _asked(plan: TunePlan) -> dict[str, Any]:
-    return {
-        "--direction": plan.direction,
-        "--loss": plan.loss,
-        "--trials": plan.trials,
-        "--seeds": plan.seeds,
-        "--confirm": plan.confirm,
-        "--alpha": plan.alpha,
-        "--epsilon": plan.epsilon,
-        "--variance": plan.variance,
     }
 
 

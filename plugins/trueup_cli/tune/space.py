@@ -29,13 +29,7 @@ _OPTIONAL = {"float": {"log", "step"}, "int": {"log", "step"}, "categorical": se
 
 
 def load_train(target: str) -> Callable[..., Any]:
-    """Return the function that ``script.py:name`` names.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is no such file or function.
-    """
+    """Return the function that ``script.py:name`` names."""
     file = target.rpartition(":")[0]
     path = Path(file)
     _check_script(target, file, path)
@@ -64,13 +58,7 @@ def _check_script(target: str, file: str, path: Path) -> None:
 
 
 def load_space(path: str | Path) -> dict[str, dict[str, Any]]:
-    """Return the parameters of a space file, checked.
-
-    Raises
-    ------
-    InvalidInputError
-        If the file isn't a mapping of names to parameters, or a parameter lacks or has a wrong key.
-    """
+    """Return the parameters of a space file, each with the keys that it needs and no others."""
     space = read_yaml(path)
     if not isinstance(space, dict) or not space:
         raise InvalidInputError(
@@ -137,9 +125,8 @@ def _check_choices(name: str, choices: list[Any]) -> None:
 
 
 def _check_distribution(name: str, parameter: dict[str, Any]) -> None:
-    arguments = {key: value for key, value in parameter.items() if key != "type"}
     try:
-        _DISTRIBUTIONS[parameter["type"]](**arguments)
+        _DISTRIBUTIONS[parameter["type"]](**_arguments(parameter))
     except (OverflowError, TypeError, ValueError) as error:
         raise InvalidInputError(
             f"parameter {name!r} must be a distribution that Optuna takes",
@@ -150,22 +137,15 @@ def _check_distribution(name: str, parameter: dict[str, Any]) -> None:
 
 def distributions_of(space: dict[str, dict[str, Any]]) -> dict[str, BaseDistribution]:
     """Return the distribution of each parameter of a checked space."""
-    return {
-        name: _DISTRIBUTIONS[parameter["type"]](
-            **{key: value for key, value in parameter.items() if key != "type"}
-        )
-        for name, parameter in space.items()
-    }
+    return {name: _DISTRIBUTIONS[one["type"]](**_arguments(one)) for name, one in space.items()}
+
+
+def _arguments(parameter: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in parameter.items() if key != "type"}
 
 
 def load_exceptions(names: Iterable[str]) -> tuple[type[Exception], ...]:
-    """Return the exceptions of these names: built in, or with their module.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is no such exception.
-    """
+    """Return the exceptions of these names: built in, or with their module."""
     return tuple(_exception(name) for name in names)
 
 
@@ -197,9 +177,8 @@ def suggest(trial: Any, space: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def _suggest(trial: Any, name: str, parameter: dict[str, Any]) -> Any:
-    arguments = {key: value for key, value in parameter.items() if key != "type"}
     try:
-        return getattr(trial, f"suggest_{parameter['type']}")(name, **arguments)
+        return getattr(trial, f"suggest_{parameter['type']}")(name, **_arguments(parameter))
     except ValueError as error:
         raise InvalidInputError(
             (

@@ -57,13 +57,7 @@ _Loader.add_constructor(_SURPRISE, _refuse_surprise)
 
 
 def read_yaml(path: str | Path) -> Any:
-    """Return the content of a YAML file.
-
-    Raises
-    ------
-    InvalidInputError
-        If it is no YAML, a key is there twice, or one of yes, no, on, off is not quoted.
-    """
+    """Return the content of a YAML file, no key of it twice; yes, no, on and off are quoted."""
     try:
         return yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_Loader)
     except InvalidInputError:

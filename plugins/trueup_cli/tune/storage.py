@@ -77,13 +77,7 @@ def _no_journal(path: str, reason: str) -> InvalidInputError:
 
 
 def load_study(storage: str, name: str) -> optuna.Study:
-    """Return a study that exists.
-
-    Raises
-    ------
-    InvalidInputError
-        If the storage has no study of that name or can't be opened.
-    """
+    """Return a study that exists."""
     missing = "://" not in storage and not Path(storage).exists()
     try:
         if not missing:

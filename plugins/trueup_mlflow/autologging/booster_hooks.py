@@ -30,21 +30,9 @@ _LOG_LOSSES = ("logloss", "mlogloss", "binary_logloss", "multi_logloss")
 
 
 def hook_xgboost(module: ModuleType, record: Record, on_failure: OnFailure) -> Callable[[], None]:
-    """Keep what the metrics of XGBoost's trainings scored.
+    """Keep what the metrics of XGBoost's trainings scored; return what takes the hooks off.
 
-    Parameters
-    ----------
-    module : module
-        ``xgboost``.
-    record : callable
-        Takes what each metric scored.
-    on_failure : callable
-        Takes what went wrong; the training goes on.
-
-    Returns
-    -------
-    callable
-        Takes the hooks off again.
+    ``on_failure`` takes what went wrong; the training goes on.
     """
 
     class Keeper(module.callback.TrainingCallback):  # type: ignore[name-defined]

@@ -31,15 +31,7 @@ class LoggedMetric(Protocol):
 
 @dataclass(frozen=True)
 class TwinOptions:
-    """How autologging evaluates.
-
-    Attributes
-    ----------
-    split : Split
-        Which rows fit the bias and which are scored.
-    exclude : tuple of str
-        Metrics whose keys start like this gain nothing.
-    """
+    """How autologging evaluates; metrics whose keys start like ``exclude`` gain nothing."""
 
     split: Split = _DEFAULT_SPLIT
     exclude: tuple[str, ...] = ("training_", "system/")
@@ -47,16 +39,10 @@ class TwinOptions:
 
 @dataclass(frozen=True)
 class Additions:
-    """What a request gains.
+    """What a request gains: tags, and recognised metrics with their twins.
 
-    Attributes
-    ----------
-    metrics : list of (metric, mapping of str to float)
-        Each recognised metric with its twins.
-    tags : mapping of str to str
-        Tags of the run.
-    repeated : list of metric
-        Metrics of ours in the request that the run has already, at that step and for that model.
+    ``repeated`` are metrics of ours in the request that the run has already, at that step and for
+    that model.
     """
 
     metrics: list[tuple[Any, Mapping[str, float]]] = field(default_factory=list)
@@ -93,17 +79,7 @@ class Points:
 
 
 class TwinMaker:
-    """Finds the twins of the metrics of a request.
-
-    Parameters
-    ----------
-    find : callable
-        Recognises a number.
-    options : TwinOptions
-        How to evaluate.
-    explain : callable, optional
-        Says of a number that was not recognised why.
-    """
+    """Finds the twins of the metrics of a request, and says why others have none."""
 
     def __init__(
         self, find: Find, options: TwinOptions, explain: Explain = lambda _: UNKNOWN

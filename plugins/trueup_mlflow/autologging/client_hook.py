@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from trueup_mlflow.autologging.calibrated_metrics import TwinMaker
+from trueup_mlflow.autologging.hooking import replaced
 from trueup_mlflow.autologging.requests import TwinRequest, TwinRequests
 from trueup_mlflow.write.failures import told
 from trueup_mlflow.write.items import COVERAGE_TAG
@@ -25,18 +26,7 @@ Read = Callable[[tuple[Any, ...], Mapping[str, Any]], TwinRequest | None]
 
 
 def hook_client(maker: TwinMaker) -> Callable[[], None]:
-    """Make ``MlflowClient`` add the twins of each recognised metric.
-
-    Parameters
-    ----------
-    maker : TwinMaker
-        Finds the twins.
-
-    Returns
-    -------
-    callable
-        Takes the hooks off again, where nobody has put others on top of them.
-    """
+    """Make ``MlflowClient`` add the twins of each recognised metric; return what takes it back."""
     from mlflow.tracking.client import MlflowClient
 
     log_metric, log_batch = MlflowClient.log_metric, MlflowClient.log_batch
@@ -47,16 +37,7 @@ def hook_client(maker: TwinMaker) -> Callable[[], None]:
         "log_batch": _hooked(log_batch, log_batch, requests.of_batch, requests),
         "set_terminated": _hooked_end(MlflowClient.set_terminated, requests),
     }
-    originals = {name: getattr(MlflowClient, name) for name in hooks}
-    for name, hook in hooks.items():
-        setattr(MlflowClient, name, hook)
-
-    def unhook() -> None:
-        for name, hook in hooks.items():
-            if getattr(MlflowClient, name) is hook:
-                setattr(MlflowClient, name, originals[name])
-
-    return unhook
+    return replaced([(MlflowClient, name, hook) for name, hook in hooks.items()])
 
 
 def _hooked(

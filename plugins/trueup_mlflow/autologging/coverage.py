@@ -137,15 +137,7 @@ def _advice() -> str:
 
 
 def explain(number: float, seen: Iterable[float]) -> str:
-    """Return why a number was not recognised.
-
-    Parameters
-    ----------
-    number : float
-        What was logged.
-    seen : iterable of float
-        Numbers that losses have returned, and means of them.
-    """
+    """Return why a number is none of those that losses have returned, nor a mean of them."""
     for known in seen:
         digits = rounded_digits(number, known)
         if digits is not None:

@@ -56,15 +56,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Match:
-    """A logged number that was recognised.
-
-    Attributes
-    ----------
-    entry : Entry
-        The call that it comes from.
-    root : bool
-        Whether the number is the square root of what was scored.
-    """
+    """A logged number that was recognised, or whose square was."""
 
     entry: Entry
     root: bool = False

@@ -27,18 +27,8 @@ _MAX_KEPT = 200  # requests of one run that wait for its end
 class TwinRequest:
     """A ``log_batch`` call that carries twins in place of what the user called.
 
-    Attributes
-    ----------
-    run_id : str
-        The run.
-    call : mapping
-        Arguments of ``log_batch``.
-    own : mapping
-        Arguments of the ``log_batch`` that holds what is trueup's alone.
-    again : mapping
-        Keywords that make the user's own call, if it has to be repeated, name the same point.
-    is_asynchronous : bool
-        Whether the user does not wait for the call.
+    ``own`` is the call with what is trueup's alone. The keywords ``again`` make the user's own
+    call, if it has to be repeated, name the same point.
     """
 
     run_id: str
@@ -51,12 +41,7 @@ class TwinRequest:
 class TwinRequests:
     """Makes the requests that carry twins, and keeps what becomes of them.
 
-    Parameters
-    ----------
-    maker : TwinMaker
-        Finds the twins.
-    log_batch : callable
-        ``MlflowClient.log_batch`` as it is without the hook.
+    ``log_batch`` is that of ``MlflowClient`` as it is without the hook.
     """
 
     def __init__(self, maker: TwinMaker, log_batch: Callable[..., Any]) -> None:
@@ -79,7 +64,7 @@ class TwinRequests:
         batch = _as_batch(call)
         by_position = list(signature.parameters)[: len(args)]
         fixed = call.get("timestamp") is not None or "timestamp" in by_position
-        return self._request(batch, {} if fixed else _timestamp_of(batch))
+        return self._request(batch, {} if fixed else {"timestamp": batch["metrics"][0].timestamp})
 
     def of_batch(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> TwinRequest | None:
         """Return the request in place of a call of ``log_batch``; None where nothing is added."""
@@ -210,30 +195,19 @@ def _as_batch(call: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _timestamp_of(batch: Mapping[str, Any]) -> dict[str, int]:
-    return {"timestamp": batch["metrics"][0].timestamp}
-
-
 def _own(call: Mapping[str, Any], additions: Additions) -> dict[str, Any]:
     from mlflow.entities import RunTag
 
-    return {
-        "self": call["self"],
-        "run_id": call["run_id"],
-        "metrics": _twins(additions),
-        "tags": [RunTag(tag, text) for tag, text in additions.tags.items()],
-        "synchronous": True,
-    }
+    place = {"self": call["self"], "run_id": call["run_id"], "synchronous": True}
+    tags = [RunTag(tag, text) for tag, text in additions.tags.items()]
+    return {**place, "metrics": _twins(additions), "tags": tags}
 
 
 def _joined(client: Any, run_id: str, requests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {
-        "self": client,
-        "run_id": run_id,
-        "metrics": [metric for own in requests for metric in own["metrics"]],
-        "tags": list({tag.key: tag for own in requests for tag in own["tags"]}.values()),
-        "synchronous": True,
-    }
+    place = {"self": client, "run_id": run_id, "synchronous": True}
+    tags = {tag.key: tag for own in requests for tag in own["tags"]}
+    metrics = [metric for own in requests for metric in own["metrics"]]
+    return {**place, "metrics": metrics, "tags": list(tags.values())}
 
 
 def _twins(additions: Additions) -> Sequence[Any]:

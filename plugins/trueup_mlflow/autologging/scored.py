@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import trueup
 from trueup import Evaluation, Split
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.read.targets import columns_are_known
+from trueup.read.rows import columns_are_known
 
 _AGREEMENT = 1e-4  # float32 means over many rows are off by a few 1e-6
 
@@ -93,7 +93,7 @@ class Scored:
 
 def snapshot(values: Any) -> NDArray[Any]:
     """Return a copy as a numpy array, (n, 1) as (n,): the caller may reuse its own."""
-    array = _torch_array(values) if hasattr(values, "detach") else np.array(values)
+    array = np.array(on_cpu(values) if hasattr(values, "detach") else values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim not in (1, 2):
@@ -105,11 +105,11 @@ def snapshot(values: Any) -> NDArray[Any]:
     return array
 
 
-def _torch_array(tensor: Any) -> NDArray[Any]:
-    on_cpu = tensor.detach().cpu()
-    if on_cpu.is_floating_point() and on_cpu.element_size() < 4:  # numpy has no bfloat16
-        on_cpu = on_cpu.float()
-    return np.array(on_cpu.numpy())
+def on_cpu(tensor: Any) -> NDArray[Any]:
+    """Return a tensor as an array, which may share its memory; numpy has no bfloat16."""
+    found = tensor.detach().cpu()
+    low = found.is_floating_point() and found.element_size() < 4
+    return np.asarray((found.float() if low else found).numpy())
 
 
 def _clipped(probability: NDArray[Any], loss: str) -> NDArray[Any]:

@@ -160,14 +160,7 @@ def start(
 ) -> None:
     """Switch autologging on, in place of what was on before.
 
-    Parameters
-    ----------
-    options : TwinOptions, optional
-        How to evaluate.
-    torch : bool, default True
-        Whether to hook the losses of torch as well.
-    while_mlflow_loads : bool, default False
-        Whether ``import mlflow`` is still running; the client is then hooked later.
+    While ``import mlflow`` is still running, the client is hooked later.
     """
     from mlflow.utils.import_hooks import register_post_import_hook
 

@@ -81,21 +81,9 @@ READERS: Mapping[str, Mapping[str, Reader]] = {
 def hook_module(
     module: ModuleType, record: Record, on_failure: Callable[[Exception], None]
 ) -> Callable[[], None]:
-    """Watch the metric functions of a module, all or none.
+    """Watch the metric functions of a module of ``READERS``, all or none; return what undoes it.
 
-    Parameters
-    ----------
-    module : module
-        One of the modules of ``READERS``.
-    record : callable
-        Takes what each call scored.
-    on_failure : callable
-        Takes what went wrong in reading a call; the call itself goes on.
-
-    Returns
-    -------
-    callable
-        Takes the hooks off again.
+    ``on_failure`` takes what went wrong in reading a call; the call itself goes on.
 
     Raises
     ------

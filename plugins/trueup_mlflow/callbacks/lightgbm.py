@@ -150,17 +150,7 @@ class TrueupCallback:
 
 @dataclass(frozen=True)
 class _Objective:
-    """What a booster was trained for.
-
-    Attributes
-    ----------
-    name : str
-        LightGBM's own name of the objective.
-    slope : float
-        Of the sigmoid.
-    is_average : bool
-        Whether the trees are a random forest, whose prediction is their mean.
-    """
+    """What a booster was trained for, the slope of its sigmoid, whether it averages trees."""
 
     name: str
     slope: float

@@ -28,13 +28,7 @@ _DEALT_OTHERWISE = InvalidInputError(
 
 
 def read_outputs(outputs: Any, _batch: Any) -> Mapping[str, Any]:
-    """Return ``y_true`` and ``y_pred`` or ``y_logit`` from what ``validation_step`` returned.
-
-    Raises
-    ------
-    InvalidInputError
-        If it returned anything else.
-    """
+    """Return ``y_true`` and ``y_pred`` or ``y_logit`` from what ``validation_step`` returned."""
     found = {name: outputs[name] for name in _NAMES if name in _keys(outputs)}
     if "y_true" not in found or len(found) != 2:
         got = f"the keys {sorted(outputs)}" if isinstance(outputs, Mapping) else type(outputs)

@@ -12,13 +12,7 @@ LOSSES_OF_LOGITS = ("log_loss", "brier_score")
 
 
 def loss_of_objective(objective: str, losses: Mapping[str, str]) -> str:
-    """Return the loss that an objective stands for.
-
-    Raises
-    ------
-    InvalidInputError
-        If it is none of trueup's; the user has to say then what is to be computed.
-    """
+    """Return the loss that an objective stands for; refuse one that is none of trueup's."""
     if objective not in losses:
         raise InvalidInputError(
             f"loss must be given where the objective is {objective!r}",
@@ -31,11 +25,7 @@ def loss_of_objective(objective: str, losses: Mapping[str, str]) -> str:
 def require_logits(objective: str, loss: str, not_logits: tuple[str, ...]) -> None:
     """Refuse a loss of probabilities for raw scores that are not on the scale of logits.
 
-    Raises
-    ------
-    InvalidInputError
-        If the objective is one of ``not_logits``, or any ranking objective: its scores are compared
-        with one another only.
+    So are the scores of any ranking objective: they are compared with one another only.
     """
     if any(word in objective for word in _RANKING):
         raise InvalidInputError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueup import Evaluation
-from trueup.read.targets import columns_are_known
+from trueup.read.rows import columns_are_known
 from trueup_mlflow.log.log_evaluation import log_evaluation
 from trueup_mlflow.write.failures import describe, told, warn
 from trueup_mlflow.write.items import metric_key
@@ -19,16 +19,8 @@ from trueup_mlflow.write.writer import RunWriter
 class Reporter:
     """Logs evaluations under one prefix; after a failure it stays silent.
 
-    Attributes
-    ----------
-    prefix : str
-        Put before the loss in each key.
-    run_id : str, optional
-        The run; the active run by default.
-    client : MlflowClient, optional
-        Client of another store than the current one.
-    options : mapping
-        Keywords of :func:`trueup.evaluate`, such as ``split``, ``row_id`` and ``fields``.
+    ``options`` are keywords of :func:`trueup.evaluate`, such as ``split``, ``row_id`` and
+    ``fields``.
     """
 
     prefix: str = ""

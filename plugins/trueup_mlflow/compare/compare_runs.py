@@ -13,7 +13,7 @@ from mlflow import MlflowClient
 from trueup.comparison import Comparison, compare, order_note
 from trueup.decide.pairing import Paired
 from trueup.errors import StateMismatchError, TrueupWarning
-from trueup_mlflow.compare.pipelines import Arms
+from trueup_mlflow.compare.pipelines import TwoPipelines
 from trueup_mlflow.compare.seed_runs import RunReader, experiment_ids
 from trueup_mlflow.write.decision_figures import comparison_figure
 from trueup_mlflow.write.decision_items import (
@@ -44,7 +44,7 @@ class LoggedComparison:
     note : str
         What else is to be said.
     rows_differ : bool
-        Whether the seeds of an arm were scored on rows of their own.
+        Whether the seeds of a pipeline were scored on rows of their own.
     """
 
     comparison: Comparison
@@ -101,7 +101,7 @@ def compare_runs(
         Key of the metric that is compared, such as ``"calibrated_log_loss"``.
     seed_key : str or None, default "seed"
         Parameter or tag with the seed of a run (``trueup.<seed_key>`` is read as well). None
-        numbers the runs of an arm by their start, and "auto" then does not pair them.
+        numbers the runs of a pipeline by their start, and "auto" then does not pair them.
     experiment_names : sequence of str, optional
         Experiments to search; all active ones by default.
     client : MlflowClient, optional
@@ -162,28 +162,28 @@ def compare_and_log(
     options: ComparisonOptions,
     names: tuple[str, str] = _ROLES,
 ) -> LoggedComparison:
-    """Read both arms, decide, and log the decision; see :func:`compare_runs`.
+    """Read both pipelines, decide, and log the decision; see :func:`compare_runs`.
 
     The run is named by ``names``; by what the filters ask for, where these are the defaults.
     """
-    arms = Arms(reader.read("candidate", candidate), reader.read("baseline", baseline))
-    arms.check(metric, allow_failed=options.allow_failed)
-    comparison = _compare(arms, metric, options)
-    checked = _check_fingerprints(comparison, arms, metric, options.allow_mismatch)
-    own_rows = arms.seeds_with_own_rows(metric)
-    notes = [_order_note(comparison, arms, metric, options), own_rows]
+    both = TwoPipelines(reader.read("candidate", candidate), reader.read("baseline", baseline))
+    both.check(metric, allow_failed=options.allow_failed)
+    comparison = _compare(both, metric, options)
+    checked = _check_fingerprints(comparison, both, metric, options.allow_mismatch)
+    own_rows = both.seeds_with_own_rows(metric)
+    notes = [_order_note(comparison, both, metric, options), own_rows]
     note = " ".join(filter(None, notes))
     if names == _ROLES:
         names = names_of(candidate, baseline)
     tags = comparison_tags(comparison, note, checked, names)
     asked = {"candidate": candidate, "baseline": baseline, "metric": metric}
-    run_id = _log(reader.client, comparison, arms, asked, tags, names)
+    run_id = _log(reader.client, comparison, both, asked, tags, names)
     return LoggedComparison(comparison, run_id, note, rows_differ=bool(own_rows))
 
 
-def _compare(arms: Arms, metric: str, options: ComparisonOptions) -> Comparison:
+def _compare(both: TwoPipelines, metric: str, options: ComparisonOptions) -> Comparison:
     return compare(
-        *arms.values(metric),
+        *both.values(metric),
         paired=options.paired,
         min_effect=options.min_effect,
         confidence_level=options.confidence_level,
@@ -193,11 +193,11 @@ def _compare(arms: Arms, metric: str, options: ComparisonOptions) -> Comparison:
 
 
 def _check_fingerprints(
-    comparison: Comparison, arms: Arms, metric: str, allow_mismatch: bool
+    comparison: Comparison, both: TwoPipelines, metric: str, allow_mismatch: bool
 ) -> str:
     """Return "equal", "none" or "differ", or raise."""
     pairs = comparison.pairs if comparison.estimand == "paired" else None
-    mismatch = arms.fingerprint_mismatch(metric, pairs)
+    mismatch = both.fingerprint_mismatch(metric, pairs)
     if mismatch is None:
         warnings.warn(
             f"the runs have no fingerprint of {metric!r}, so nothing says that they were scored on "
@@ -215,34 +215,36 @@ def _check_fingerprints(
     return "differ" if mismatch else "equal"
 
 
-def _order_note(comparison: Comparison, arms: Arms, metric: str, options: ComparisonOptions) -> str:
+def _order_note(
+    comparison: Comparison, both: TwoPipelines, metric: str, options: ComparisonOptions
+) -> str:
     """Compare the vanilla metric too, where the runs have it beside the calibrated one."""
     vanilla = metric.removeprefix("calibrated_")
-    runs = (*arms.candidate, *arms.baseline)
+    runs = (*both.candidate, *both.baseline)
     if vanilla == metric or not all(vanilla in run.metrics for run in runs):
         return ""
-    return order_note(_compare(arms, vanilla, options), comparison)
+    return order_note(_compare(both, vanilla, options), comparison)
 
 
 def _log(
     client: MlflowClient,
     comparison: Comparison,
-    arms: Arms,
+    both: TwoPipelines,
     asked: dict[str, str],
     tags: dict[str, str],
     names: tuple[str, str],
 ) -> str:
     """Log the decision to a new run and return its id."""
-    metric, experiment_id = asked["metric"], arms.candidate[0].experiment_id
+    metric, experiment_id = asked["metric"], both.candidate[0].experiment_id
     mark_as_model_training(client, experiment_id)
     run_id = new_run(client, experiment_id, tags)
     log_params(client, run_id, asked)
     writer = RunWriter(run_id, client)
     writer.log(LogItems(metric, comparison_metrics(comparison)))
-    writer.log_text(comparison_table(comparison, arms.named(), metric), COMPARISON_TABLE, metric)
+    writer.log_text(comparison_table(comparison, both.named(), metric), COMPARISON_TABLE, metric)
     values = {
-        arm: {run.seed: run.value(metric) for run in runs if math.isfinite(run.value(metric))}
-        for arm, runs in arms.named().items()
+        role: {run.seed: run.value(metric) for run in runs if math.isfinite(run.value(metric))}
+        for role, runs in both.named().items()
     }
     writer.log_figure(
         lambda: comparison_figure(comparison, values, metric, names), COMPARISON_FIGURE, metric

@@ -1,4 +1,4 @@
-"""Two arms of runs, and what must hold before their numbers may meet."""
+"""The runs of two pipelines, and what must hold before their numbers may meet."""
 
 from __future__ import annotations
 
@@ -12,30 +12,24 @@ from trueup_mlflow.compare.seed_runs import SeedRun
 
 
 @dataclass(frozen=True)
-class Arms:
-    """The runs of a candidate and of a baseline.
-
-    Attributes
-    ----------
-    candidate, baseline : tuple of SeedRun
-        One run per seed, in order of their start.
-    """
+class TwoPipelines:
+    """The runs of a candidate and of a baseline, one per seed, in order of their start."""
 
     candidate: tuple[SeedRun, ...]
     baseline: tuple[SeedRun, ...]
 
     def named(self) -> dict[str, tuple[SeedRun, ...]]:
-        """Return the runs by the name of their arm."""
+        """Return the runs by the role of their pipeline."""
         return {"candidate": self.candidate, "baseline": self.baseline}
 
     def values(self, metric: str) -> tuple[dict[Seed, float], dict[Seed, float]]:
-        """Return seed -> value of both arms, NaN for a failed seed."""
+        """Return seed -> value of both pipelines, NaN for a failed seed."""
         first: dict[Seed, float] = {run.seed: run.value(metric) for run in self.candidate}
         second: dict[Seed, float] = {run.seed: run.value(metric) for run in self.baseline}
         return first, second
 
     def check(self, metric: str, *, allow_failed: bool) -> None:
-        """Raise InvalidInputError unless each arm has its own runs, finished, with the metric."""
+        """Raise InvalidInputError unless each has its own runs, finished, with the metric."""
         both = {run.run_id for run in self.candidate} & {run.run_id for run in self.baseline}
         if both:
             raise InvalidInputError(
@@ -43,22 +37,17 @@ class Arms:
                 f"run {min(both)} in both",
                 "Narrow the filters.",
             )
-        for arm, runs in self.named().items():
-            _check_metric(arm, runs, metric)
+        for role, runs in self.named().items():
+            _check_metric(role, runs, metric)
             if not allow_failed:
-                _check_finished(arm, runs, metric)
+                _check_finished(role, runs, metric)
 
     def fingerprint_mismatch(
         self, metric: str, pairs: Sequence[tuple[Seed, Seed]] | None
     ) -> str | None:
         """Say where fingerprints differ: the empty text for nowhere, None where no run has one.
 
-        Parameters
-        ----------
-        metric : str
-            Key of the compared metric.
-        pairs : sequence of (candidate seed, baseline seed) or None
-            The runs that meet; None if each meets each.
+        Without pairs of (candidate seed, baseline seed) each run meets each.
         """
         first, second = (self._fingerprints(runs, metric) for runs in self.named().values())
         if not any(first.values()) and not any(second.values()):
@@ -71,13 +60,13 @@ class Arms:
         return ""
 
     def seeds_with_own_rows(self, metric: str) -> str:
-        """Say that the seeds of an arm were scored on rows of their own; empty where none were."""
-        for arm, runs in self.named().items():
+        """Say that seeds of one pipeline were scored on rows of their own; else empty."""
+        for role, runs in self.named().items():
             found = [item for item in self._fingerprints(runs, metric).items() if item[1]]
             other = next((seed for seed, rows in found if rows != found[0][1]), None)
             if other is not None:
                 return (
-                    f"The seeds of the {arm} were scored on different rows (seeds "
+                    f"The seeds of the {role} were scored on different rows (seeds "
                     f"{found[0][0]!r} and {other!r}), so the decision is also about the rows that "
                     "were drawn. The usual cause is a split drawn from the seed: draw the "
                     "validation rows once, with a random_state that is not the seed."
@@ -98,19 +87,19 @@ def _against_the_first(
     return [*((a, seed) for seed in second), *((seed, b) for seed in first)]
 
 
-def _check_metric(arm: str, runs: Sequence[SeedRun], metric: str) -> None:
+def _check_metric(role: str, runs: Sequence[SeedRun], metric: str) -> None:
     if not any(metric in run.metrics for run in runs):
         known = sorted({key for run in runs for key in run.metrics})
         raise InvalidInputError(
-            f"metric must be logged by the runs of {arm}", repr(metric), f"They have {known}."
+            f"metric must be logged by the runs of {role}", repr(metric), f"They have {known}."
         )
 
 
-def _check_finished(arm: str, runs: Sequence[SeedRun], metric: str) -> None:
+def _check_finished(role: str, runs: Sequence[SeedRun], metric: str) -> None:
     for run in runs:
         if not math.isfinite(run.value(metric)):
             raise InvalidInputError(
-                f"{arm} must have a finished run with {metric!r} for each seed",
+                f"{role} must have a finished run with {metric!r} for each seed",
                 f"run {run.run_id} ({run.status}) at seed {run.seed!r}",
                 "Rerun it, or pass allow_failed=True to leave the seed out.",
             )

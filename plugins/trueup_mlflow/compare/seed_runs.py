@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from mlflow import MlflowClient
 from mlflow.entities import Run
@@ -14,7 +13,7 @@ from mlflow.exceptions import MlflowException
 from trueup.errors import InvalidInputError
 from trueup.user_warning import warn_user
 from trueup_mlflow.write.items import COMPARISON_ROLE, ROLE_TAG, fingerprint_tag, is_of_ours
-from trueup_mlflow.write.runs import store_of
+from trueup_mlflow.write.runs import all_pages, store_of
 
 PARENT_TAG = "mlflow.parentRunId"
 
@@ -72,16 +71,9 @@ class SeedRun:
 
 @dataclass(frozen=True)
 class RunReader:
-    """Where runs are looked up and how their seed is called.
+    """Where runs are looked up, and the parameter or tag that holds their seed.
 
-    Attributes
-    ----------
-    client : MlflowClient
-        Client of the tracking store.
-    experiment_ids : sequence of str
-        Experiments that are searched.
-    seed_key : str or None
-        Parameter or tag that holds the seed; None numbers the runs by their start.
+    Without one the runs are numbered by their start.
     """
 
     client: MlflowClient
@@ -89,8 +81,8 @@ class RunReader:
     seed_key: str | None
     _read: dict[str, tuple[SeedRun, ...]] = field(default_factory=dict, init=False, repr=False)
 
-    def read(self, arm: str, filter_string: str) -> tuple[SeedRun, ...]:
-        """Return the runs of an arm in order of their start; a filter is asked for once.
+    def read(self, role: str, filter_string: str) -> tuple[SeedRun, ...]:
+        """Return the runs of a pipeline in order of their start; a filter is asked for once.
 
         A run that has children with a seed stands for these children, so a filter may match either
         the parents of seeds or the runs themselves. Runs that hold a result of trueup and trained
@@ -103,10 +95,10 @@ class RunReader:
             the same seed.
         """
         if filter_string not in self._read:
-            self._read[filter_string] = self._find(arm, filter_string)
+            self._read[filter_string] = self._find(role, filter_string)
         return self._read[filter_string]
 
-    def _find(self, arm: str, filter_string: str) -> tuple[SeedRun, ...]:
+    def _find(self, role: str, filter_string: str) -> tuple[SeedRun, ...]:
         left_out: list[Run] = []
         try:
             leaves = self._leaves(filter_string, left_out)
@@ -115,21 +107,21 @@ class RunReader:
             if refusal.error_code != "INVALID_PARAMETER_VALUE":
                 raise
             raise InvalidInputError(
-                f"{arm} must be a filter that MLflow understands; got {filter_string!r}: "
+                f"{role} must be a filter that MLflow understands; got {filter_string!r}: "
                 f"{refusal.message} Write it as in \"params.model = 'DeepFM'\"."
             ) from refusal
         if not runs:
             others = f", and {_no_trainings(left_out)}" if left_out else ""
             raise InvalidInputError(
-                f"{arm} must match at least one run",
+                f"{role} must match at least one run",
                 f"none for {filter_string!r}{others}",
                 f"Check the filter and experiment_names. {store_of(self.client)}",
             )
         if left_out:
-            warn_user(f"{arm} leaves out {_no_trainings(left_out)}. {_LOG_TO_TRAINING}")
+            warn_user(f"{role} leaves out {_no_trainings(left_out)}. {_LOG_TO_TRAINING}")
         ordered = sorted(runs.values(), key=lambda run: (run.info.start_time, run.info.run_id))
-        found = [self._seed_run(arm, run, position) for position, run in enumerate(ordered)]
-        return _one_per_seed(arm, found)
+        found = [self._seed_run(role, run, position) for position, run in enumerate(ordered)]
+        return _one_per_seed(role, found)
 
     def _leaves(self, filter_string: str, left_out: list[Run]) -> Iterator[Run]:
         for run in self._search(filter_string):
@@ -142,15 +134,7 @@ class RunReader:
             yield from seeds or [run]
 
     def _search(self, filter_string: str) -> Iterator[Run]:
-        token = None
-        while True:
-            page = self.client.search_runs(
-                list(self.experiment_ids), filter_string, page_token=token
-            )
-            yield from page
-            token = page.token
-            if not token:
-                return
+        return all_pages(self.client.search_runs, list(self.experiment_ids), filter_string)
 
     def _has_seed(self, run: Run) -> bool:
         return self.seed_key is None or self._seed_text(run) is not None
@@ -166,11 +150,11 @@ class RunReader:
                 return str(source[name])
         return None
 
-    def _seed_run(self, arm: str, run: Run, position: int) -> SeedRun:
+    def _seed_run(self, role: str, run: Run, position: int) -> SeedRun:
         text = str(position) if self.seed_key is None else self._seed_text(run)
         if text is None:
             raise InvalidInputError(
-                f"{arm} must match runs with the parameter or tag {self.seed_key!r}",
+                f"{role} must match runs with the parameter or tag {self.seed_key!r}",
                 f"run {run.info.run_id} without",
                 f"{self._relation(run)}Log it, name another seed_key, or pass seed_key=None.",
             )
@@ -199,15 +183,9 @@ class RunReader:
 
 
 def experiment_ids(client: MlflowClient, names: Sequence[str] | None) -> list[str]:
-    """Return the ids of the named experiments, or of all active ones.
-
-    Raises
-    ------
-    InvalidInputError
-        If an experiment does not exist.
-    """
+    """Return the ids of the named experiments, which must exist, or of all active ones."""
     if names is None:
-        return [experiment.experiment_id for experiment in _all_experiments(client)]
+        return [found.experiment_id for found in all_pages(client.search_experiments)]
     ids = []
     for name in names:
         experiment = client.get_experiment_by_name(name)
@@ -219,16 +197,6 @@ def experiment_ids(client: MlflowClient, names: Sequence[str] | None) -> list[st
             )
         ids.append(experiment.experiment_id)
     return ids
-
-
-def _all_experiments(client: MlflowClient) -> Iterator[Any]:
-    token = None
-    while True:
-        page = client.search_experiments(page_token=token)
-        yield from page
-        token = page.token
-        if not token:
-            return
 
 
 def _no_trainings(runs: Sequence[Run]) -> str:
@@ -249,14 +217,14 @@ def _fingerprints(tags: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _one_per_seed(arm: str, runs: Sequence[SeedRun]) -> tuple[SeedRun, ...]:
+def _one_per_seed(role: str, runs: Sequence[SeedRun]) -> tuple[SeedRun, ...]:
     """Let a finished run take the place of failed ones with its seed."""
     chosen: dict[int | str, SeedRun] = {}
     for run in runs:
         other = chosen.get(run.seed)
         if other is not None and other.status == run.status == "FINISHED":
             raise InvalidInputError(
-                f"{arm} must match one finished run per seed",
+                f"{role} must match one finished run per seed",
                 (
                     f"runs {other.run_id} ({other.name}) and {run.run_id} ({run.name}) for seed "
                     f"{run.seed!r}"

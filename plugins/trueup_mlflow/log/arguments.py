@@ -20,13 +20,7 @@ def check_place(
     model_id: Any = None,
     dataset: Any = None,
 ) -> None:
-    """Refuse a prefix, step, id or data set of another type than documented.
-
-    Raises
-    ------
-    InvalidInputError
-        With the name of the first that is wrong.
-    """
+    """Refuse a prefix, step, id or data set of another type than documented."""
     if not isinstance(prefix, str):
         raise _refusal("prefix", "text", prefix, 'Pass for example prefix="val_".')
     for name, value in (("run_id", run_id), ("model_id", model_id)):

@@ -26,7 +26,7 @@ from trueup_mlflow.write.items import (
     fingerprint_tag,
     metric_key,
 )
-from trueup_mlflow.write.runs import find_run, store_of
+from trueup_mlflow.write.runs import all_pages, find_run, store_of
 from trueup_mlflow.write.writer import Point, RunWriter
 
 Status = Literal["logged", "present", "skipped"]
@@ -128,13 +128,7 @@ def backfill(
 
 def _search(client: Any, experiment_names: Sequence[str], filter_string: str) -> Iterator[Run]:
     ids = [_experiment_id(client, name) for name in experiment_names]
-    token = None
-    while ids:
-        page = client.search_runs(ids, filter_string, page_token=token)
-        yield from page
-        token = page.token
-        if not token:
-            return
+    return all_pages(client.search_runs, ids, filter_string) if ids else iter(())
 
 
 def _experiment_id(client: Any, name: str) -> str:

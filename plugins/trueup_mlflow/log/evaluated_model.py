@@ -16,17 +16,7 @@ from trueup_mlflow.models.raw_model import raw_model
 
 @dataclass(frozen=True)
 class Predictions:
-    """What is to be evaluated.
-
-    Attributes
-    ----------
-    y_true : array of shape (n,)
-        Labels or targets.
-    y_pred : array of shape (n,) or (n, k)
-        Probabilities or predictions.
-    labels : tuple, optional
-        Classes in the order of the columns, the positive one last; None for a regressor.
-    """
+    """What is to be evaluated; classes are in the order of the columns, None for a regressor."""
 
     y_true: NDArray[Any]
     y_pred: NDArray[Any]
@@ -43,18 +33,8 @@ def predict(
 ) -> Predictions:
     """Return the predictions of a model, or of the data set where there is no model.
 
-    Parameters
-    ----------
-    model : PyFuncModel, function wrapper or None
-        The model, as MLflow hands it to an evaluator.
-    dataset : EvaluationDataset
-        Features, labels and perhaps predictions.
-    model_type : {"classifier", "regressor"}
-        Whether probabilities are needed.
-    config : mapping
-        ``label_list`` and ``pos_label`` are read.
-    column : str, optional
-        Column of the predictions, where the model returns several.
+    Of ``config`` the keys ``label_list`` and ``pos_label`` are read; ``column`` is that of the
+    predictions, where the model returns several.
 
     Raises
     ------

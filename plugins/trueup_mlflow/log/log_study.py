@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlflow.tracking import MlflowClient
@@ -32,7 +32,14 @@ from trueup_mlflow.write.items import (
     metric_key,
     seed_items,
 )
-from trueup_mlflow.write.runs import NOTE_TAG, log_params, mark_as_model_training, new_run
+from trueup_mlflow.write.runs import (
+    NOTE_TAG,
+    all_pages,
+    log_params,
+    mark_as_model_training,
+    new_child,
+    new_run,
+)
 from trueup_mlflow.write.writer import Point, RunWriter
 
 if TYPE_CHECKING:
@@ -104,7 +111,11 @@ def log_study(
     for row in report.rows:
         run_id, n_logged = known.get(str(row.number), (None, 0))
         if run_id is None:
-            run_id = _begin_configuration(client, (experiment_id, parent), row)
+            name, tags = (
+                f"trial {row.number}",
+                {TRIAL_TAG: str(row.number), VERSION_TAG: __version__},
+            )
+            run_id = new_child(client, (experiment_id, parent), name, tags, row.params)
         _log_seeds(client, (experiment_id, run_id), row, key, n_logged, nested_seeds)
     writer = RunWriter(parent, client)
     writer.log(study_items(report, key, confirmation))
@@ -206,10 +217,6 @@ def _parent(client: MlflowClient, experiment_id: str, report: Any) -> str:
         return str(run.info.run_id)
     mark_as_model_training(client, experiment_id)
     tags = {STUDY_TAG: report.name, ROLE_TAG: STUDY_ROLE, MLFLOW_RUN_NAME: _called(report)}
-    return _create(client, experiment_id, tags)
-
-
-def _create(client: MlflowClient, experiment_id: str, tags: Mapping[str, str]) -> str:
     return new_run(client, experiment_id, {VERSION_TAG: __version__, **tags})
 
 
@@ -223,18 +230,12 @@ def _logged_trials(
     client: MlflowClient, experiment_id: str, parent: str
 ) -> dict[str, tuple[str, int]]:
     """Return run and number of logged seeds of each configuration whose logging was finished."""
-    found: dict[str, tuple[str, int]] = {}
-    token = None
     query = f"tags.`{MLFLOW_PARENT_RUN_ID}` = '{parent}' and attributes.status = 'FINISHED'"
-    while True:
-        page = client.search_runs([experiment_id], query, page_token=token)
-        for run in page:
-            if TRIAL_TAG in run.data.tags:
-                n_seeds = int(run.data.metrics.get("n_seeds", 0))
-                found[run.data.tags[TRIAL_TAG]] = str(run.info.run_id), n_seeds
-        token = page.token
-        if not token:
-            return found
+    return {
+        run.data.tags[TRIAL_TAG]: (str(run.info.run_id), int(run.data.metrics.get("n_seeds", 0)))
+        for run in all_pages(client.search_runs, [experiment_id], query)
+        if TRIAL_TAG in run.data.tags
+    }
 
 
 def _log_selected(client: MlflowClient, parent: str, params: Mapping[str, Any]) -> None:
@@ -249,18 +250,6 @@ def _log_selected(client: MlflowClient, parent: str, params: Mapping[str, Any]) 
             TrueupWarning,
             stacklevel=3,
         )
-
-
-def _begin_configuration(client: MlflowClient, home: tuple[str, str], row: Any) -> str:
-    experiment_id, parent = home
-    tags = {
-        MLFLOW_PARENT_RUN_ID: parent,
-        MLFLOW_RUN_NAME: f"trial {row.number}",
-        TRIAL_TAG: str(row.number),
-    }
-    run_id = _create(client, experiment_id, tags)
-    log_params(client, run_id, row.params)
-    return run_id
 
 
 def _log_seeds(
@@ -278,26 +267,11 @@ def _log_seeds(
     out = row.eliminated_by
     client.set_tag(run_id, STATUS_TAG, "finished" if out is None else f"eliminated by {out}")
     if nested:
-        for seed_run in _nested(client, home, row.records[n_logged:], per_seed[n_logged:]):
+        for record, items in list(zip(row.records, per_seed, strict=True))[n_logged:]:
+            tags = {SEED_TAG: str(record.seed), VERSION_TAG: __version__}
+            name, params = f"seed {record.seed}", {"seed": record.seed}
+            seed_run = new_child(client, home, name, tags, params)
+            RunWriter(seed_run, client).log(items)
             client.set_terminated(seed_run)
         client.set_tag(run_id, ROLE_TAG, SEED_PARENT_ROLE)
     client.set_terminated(run_id)
-
-
-def _nested(
-    client: MlflowClient,
-    home: tuple[str, str],
-    records: Sequence[Any],
-    per_seed: Sequence[LogItems],
-) -> Iterator[str]:
-    experiment_id, parent = home
-    for record, items in zip(records, per_seed, strict=True):
-        tags = {
-            MLFLOW_PARENT_RUN_ID: parent,
-            MLFLOW_RUN_NAME: f"seed {record.seed}",
-            SEED_TAG: str(record.seed),
-        }
-        run_id = _create(client, experiment_id, tags)
-        log_params(client, run_id, {"seed": record.seed})
-        RunWriter(run_id, client).log(items)
-        yield run_id

@@ -56,15 +56,7 @@ class Place:
 
 @dataclass(frozen=True)
 class StoredCall:
-    """A call of ``evaluate`` that was read from a table.
-
-    Attributes
-    ----------
-    arguments : mapping
-        Every argument of ``evaluate``.
-    place : Place
-        Where the result belongs.
-    """
+    """A call of ``evaluate`` that was read from a table, and where its result belongs."""
 
     arguments: Mapping[str, Any]
     place: Place
@@ -82,13 +74,7 @@ def write_call(
     fields: Mapping[str, Any] | None = None,
     **row_columns: Any,
 ) -> pa.Table:
-    """Return a table from which :func:`read_call` makes the same call of ``evaluate``.
-
-    Raises
-    ------
-    InvalidInputError
-        If the loss or the split is not one of trueup's own, which text can't name.
-    """
+    """Return a table from which :func:`read_call` makes the same call of ``evaluate``."""
     fields = columns_of(fields)
     given = {"y_true": y_true, "y_pred": y_pred, "y_logit": y_logit}
     given |= {name: row_columns.get(name) for name in ("row_id", "sample_weight")}
@@ -124,13 +110,7 @@ def write_call(
 
 
 def read_call(table: pa.Table) -> StoredCall:
-    """Return the call of ``evaluate`` that a table holds.
-
-    Raises
-    ------
-    InvalidInputError
-        If the table was not made by :func:`write_call`, or by a later version of it.
-    """
+    """Return the call of ``evaluate`` that a table of :func:`write_call` holds."""
     raw = (table.schema.metadata or {}).get(_METADATA_KEY)
     options = {} if raw is None else json.loads(raw)
     if options.get("format") != _FORMAT:

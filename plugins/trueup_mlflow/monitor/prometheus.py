@@ -13,12 +13,8 @@ from trueup_mlflow.write.monitor_items import ESTIMATED, of_metric
 class PrometheusExporter:
     """Serve the latest estimate of a model until the block ends.
 
-    Parameters
-    ----------
-    model_uri : str
-        Label ``model`` of the gauges.
-    port : int
-        Port on the loopback address; 0 takes a free one, which is then in ``port``.
+    Its URI is the label ``model`` of the gauges. The port is on the loopback address; 0 takes a
+    free one, which is then in ``port``.
 
     Raises
     ------

@@ -23,7 +23,7 @@ from trueup_mlflow.monitor.batch.labels import (
 from trueup_mlflow.monitor.batch.tables import read_table
 from trueup_mlflow.monitor.check.check_registry import load_schema
 from trueup_mlflow.monitor.check.registered_model import resolve
-from trueup_mlflow.monitor.state import Coverage
+from trueup_mlflow.monitor.judging.coverage import Coverage
 from trueup_mlflow.monitor.store import ROW_ID, MonitorStore
 from trueup_mlflow.write.monitor_items import BatchRecord, realized_metrics
 from trueup_mlflow.write.segment_items import realized_segment_metrics
@@ -125,6 +125,7 @@ def _realize(
     changed = len(new) > 0 and (kept is None or _values(together) != _values(kept))
     corrected = 0 if kept is None else n_corrected(kept, new)
     if changed:
+        _ = realized_error(predictions, new, record.metric)  # what it refuses must not be kept
         store.keep_labels(record.digest, new)
     if changed or record.realized is None:  # a lower share may be asked for now
         record = _updated(store, record, predictions, together, min_labelled)

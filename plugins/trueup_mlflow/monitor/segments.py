@@ -94,10 +94,7 @@ def estimate_segments(
 def _keys(segment: str, column: pd.Series) -> pd.Series:
     """Return the level of each row as it stands in keys of metrics; None where there is none.
 
-    Raises
-    ------
-    InvalidInputError
-        If two levels would have the same key.
+    No two levels may have the same key.
     """
     keys = {
         level: _NOT_IN_KEYS.sub("_", f"{segment}/{level}") for level in column.dropna().unique()

@@ -27,7 +27,8 @@ from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE
 
 from trueup import __version__
 from trueup_mlflow.monitor.check.registered_model import RegisteredVersion
-from trueup_mlflow.monitor.state import State, kept_threshold, state_of
+from trueup_mlflow.monitor.judging.threshold import kept_threshold
+from trueup_mlflow.monitor.judging.verdict import State, state_of
 from trueup_mlflow.write.items import ROLE_TAG, VERSION_TAG
 from trueup_mlflow.write.monitor_items import (
     BATCH_TAG,
@@ -47,15 +48,7 @@ _BATCHES, _LABELS, _SEGMENTS = "trueup/batches", "trueup/labels", "trueup/segmen
 
 
 class MonitorStore:
-    """Reads and writes the monitor run of one version.
-
-    Parameters
-    ----------
-    version : RegisteredVersion
-        The monitored version.
-    client : MlflowClient
-        Client of the tracking store.
-    """
+    """Reads and writes the monitor run of one version."""
 
     def __init__(self, version: RegisteredVersion, client: MlflowClient) -> None:
         self._version = version

@@ -24,17 +24,7 @@ def this_process() -> str:
 def end_abandoned(client: Any, experiment_ids: Sequence[str]) -> list[str]:
     """End the parents of seeds, and their seeds, whose backend has died on this machine.
 
-    Parameters
-    ----------
-    client : MlflowClient
-        Client of the store.
-    experiment_ids : sequence of str
-        Experiments to look at.
-
-    Returns
-    -------
-    list of str
-        The parents that were ended. Those of other machines are left alone.
+    Returned are the ids of these parents. Those of other machines are left alone.
     """
     running = f"attributes.status = 'RUNNING' and tags.`{ROLE_TAG}` = '{SEED_PARENT_ROLE}'"
     ended = []

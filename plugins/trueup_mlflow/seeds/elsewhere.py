@@ -110,10 +110,7 @@ class SeedsElsewhere:
 def run_on_worker(job: SeedJob) -> str | None:
     """Run a seed on this machine; return None, or what went wrong.
 
-    Raises
-    ------
-    ExecutionException
-        If the project or the store isn't there.
+    A project or store that isn't there is an ExecutionException.
     """
     where = f"on worker {socket.gethostname()}"
     _check_folder(job, where)

@@ -15,15 +15,7 @@ _MIN_SEEDS_OF_REDUCTION = 3
 
 @dataclass(frozen=True)
 class SeedOutcome:
-    """One seed that has finished.
-
-    Attributes
-    ----------
-    name : str
-        What a person calls it, such as "seed 3".
-    metrics, tags : mapping
-        Those of its run.
-    """
+    """One seed that has finished, called such as "seed 3", with what its run holds."""
 
     name: str
     metrics: Mapping[str, float]

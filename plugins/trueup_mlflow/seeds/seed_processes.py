@@ -21,18 +21,9 @@ _EXPERIMENT_NAME = "MLFLOW_EXPERIMENT_NAME"  # mlflow run refuses it beside the 
 
 @dataclass(frozen=True)
 class SeedCommand:
-    """How a seed is started, on whatever machine.
+    """How a seed is started, on whatever machine, in a folder or where we are.
 
-    Attributes
-    ----------
-    seed : int
-        The seed.
-    words : tuple of str
-        The command.
-    variables : mapping of str to str
-        What its environment has beside that of the machine.
-    folder : str or None
-        Where it runs; None = where we are.
+    ``variables`` are what its environment has beside that of the machine.
     """
 
     seed: int

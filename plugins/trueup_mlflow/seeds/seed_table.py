@@ -15,15 +15,7 @@ _MOST_IN_HEADLINE = 3
 def seed_table(metrics: Mapping[str, float]) -> str:
     """Return mean ± standard deviation over seeds of each metric and of its calibrated twin.
 
-    Parameters
-    ----------
-    metrics : mapping of str to float
-        Metrics of the parent of seeds, as ``log_seed_summary`` logs them.
-
-    Returns
-    -------
-    str
-        A line for each ``K``, under a line of titles; no line end after the last one.
+    There is a line for each ``K`` that ``log_seed_summary`` logs, under a line of titles.
 
     Examples
     --------

@@ -22,18 +22,10 @@ def comparison_figure(
     metric: str,
     names: tuple[str, str] = ("candidate", "baseline"),
 ) -> Figure:
-    """Draw each finished run of both arms, its mean, and a line between runs that share a seed.
+    """Draw each finished run of both sides, its mean, and a line between runs that share a seed.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        The decision, which becomes the title.
-    values : mapping arm -> (mapping seed -> finite value)
-        Arms in the order "candidate", "baseline".
-    metric : str
-        Label of the axis.
-    names : tuple of str
-        What the candidate and the baseline are called.
+    The decision becomes the title; candidate and baseline have values by seed, in this order, and
+    may have names.
     """
     figure = Figure(figsize=(8.0, 3.2), layout="constrained")
     axes = figure.add_subplot()
@@ -56,10 +48,7 @@ def comparison_figure(
 def guard_figure(decisions: Mapping[str, GuardDecision]) -> Figure:
     """Draw the change of the log loss at each origin with two standard errors, 0 as a line.
 
-    Parameters
-    ----------
-    decisions : mapping from calibrator to GuardDecision
-        Decisions on rows with times.
+    The decisions, by calibrator, are on rows with times.
     """
     figure = Figure(figsize=(8.0, 3.6), layout="constrained")
     axes = figure.add_subplot()

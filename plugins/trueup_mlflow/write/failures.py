@@ -92,13 +92,7 @@ _MAX_PLACES = 1024
 
 
 class Breaker:
-    """Says where the latest write has failed, so that a hung server costs one timeout.
-
-    Parameters
-    ----------
-    cooldown : float, default 60.0
-        Seconds for which a place is left alone after a failure.
-    """
+    """Says where a write has failed in the last minute, so that a hung server costs one timeout."""
 
     def __init__(self, cooldown: float = COOLDOWN) -> None:
         self._cooldown = cooldown

@@ -34,14 +34,7 @@ def worst_cells(
 ) -> Image.Image:
     """Draw the most surprising levels of each field, the largest over-prediction at the bottom.
 
-    Parameters
-    ----------
-    fields : mapping of str to FieldCalibration
-        The fields.
-    n_cells : int, default 12
-        Levels drawn of each field.
-    n_fields : int, default 6
-        Fields drawn: the first ones.
+    Only the first ``n_fields`` are drawn, with ``n_cells`` levels each.
 
     Returns
     -------
@@ -49,11 +42,6 @@ def worst_cells(
         A panel for each field: observed minus predicted rate of each level with its interval. Grey
         levels may be off by chance (q > 0.05). The title holds the Field-ECE beside what a perfect
         model would score.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is no field.
     """
     panels = [Panel.of(name, cal, n_cells) for name, cal in list(fields.items())[:n_fields]]
     if not panels:

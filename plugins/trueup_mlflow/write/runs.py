@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 from mlflow.entities import Experiment, LifecycleStage, Param, Run
 from mlflow.exceptions import MlflowException
+from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
 
 from trueup.errors import InvalidInputError
 from trueup.redact import without_credentials
@@ -22,12 +23,7 @@ _PARAMS_AT_ONCE = 100  # MLflow takes no more in a request
 def mark_as_model_training(client: Any, experiment_id: str) -> None:
     """Let the page of an experiment open with metrics, unless somebody has chosen its kind.
 
-    Parameters
-    ----------
-    client : MlflowClient
-        Client of the store; a failure is of no consequence.
-    experiment_id : str
-        The experiment.
+    A failure is of no consequence.
     """
     with suppress(Exception):
         if KIND_TAG not in client.get_experiment(experiment_id).tags:
@@ -42,14 +38,19 @@ def store_of(client: Any) -> str:
     )
 
 
-def find_run(client: Any, run_id: str, *, argument: str = "run_id") -> Run:
-    """Return a run.
+def all_pages(search: Callable[..., Any], *args: Any, **options: Any) -> Iterator[Any]:
+    """Yield all that a search of a client finds, asking for a page at a time."""
+    token = None
+    while True:
+        page = search(*args, **options, page_token=token)
+        yield from page
+        token = page.token
+        if not token:
+            return
 
-    Raises
-    ------
-    InvalidInputError
-        If the store has none of this id, or it was deleted.
-    """
+
+def find_run(client: Any, run_id: str, *, argument: str = "run_id") -> Run:
+    """Return a run; refuse an id that the store does not have, or of a run that was deleted."""
     rule = f"{argument} must be a run of the store"
     try:
         run: Run = client.get_run(run_id)
@@ -86,6 +87,21 @@ def new_run(client: Any, experiment_id: str, tags: Mapping[str, str]) -> str:
     """Begin a run that is nobody's active one, and return its id; no tag holds a password."""
     clean = {name: without_credentials(value) for name, value in tags.items()}
     return str(client.create_run(experiment_id, tags=clean).info.run_id)
+
+
+def new_child(
+    client: Any,
+    home: tuple[str, str],
+    name: str,
+    tags: Mapping[str, str],
+    params: Mapping[str, Any],
+) -> str:
+    """Begin a run with parameters in an experiment, below a parent, and return its id."""
+    experiment_id, parent = home
+    place = {MLFLOW_PARENT_RUN_ID: parent, MLFLOW_RUN_NAME: name}
+    run_id = new_run(client, experiment_id, {**place, **tags})
+    log_params(client, run_id, params)
+    return run_id
 
 
 def log_params(client: Any, run_id: str, params: Mapping[str, Any]) -> None:

@@ -193,7 +193,7 @@ class _FinalRace:
             left = len(claimed) < budget
             wanted = next_claim(standings(self.study), claimed, len(self.seeds)) if left else None
             if wanted is None:
-                if not self._others_train():
+                if not self.companion.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
                     return
                 stop.wait(_POLL)  # until they finish, or count as dead and leave their seed
                 continue
@@ -203,9 +203,6 @@ class _FinalRace:
                     self._train(trial)
                 else:
                     self._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
-
-    def _others_train(self) -> bool:
-        return bool(self.companion.get_trials(deepcopy=False, states=(TrialState.RUNNING,)))
 
     def _claim(self, number: int, index: int) -> FrozenTrial:
         """Begin a trial that carries its claim from the start: no other worker can miss it."""
@@ -291,10 +288,8 @@ class _FinalRace:
 
 
 def _nothing_finished(study: optuna.Study) -> InvalidInputError:
-    got, mend = (
-        f"none in {study.study_name!r}",
-        "Run study.optimize(objective, n_trials=...) first.",
-    )
+    got = f"none in {study.study_name!r}"
+    mend = "Run study.optimize(objective, n_trials=...) first."
     attributes = [trial.user_attrs for trial in study.get_trials(deepcopy=False)]
     failures = [one[FAILED] for one in attributes if FAILED in one]
     if failures:

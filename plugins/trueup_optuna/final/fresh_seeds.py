@@ -23,13 +23,7 @@ _PARAMS = "trueup:params"
 
 
 def reserved_seeds(study: optuna.Study, n_seeds: int) -> tuple[int, ...]:
-    """Return the first reserved seeds of a study.
-
-    Raises
-    ------
-    InvalidInputError
-        If it reserved fewer.
-    """
+    """Return the first reserved seeds of a study, which must have reserved as many."""
     reserved = seeds_of(study).reserved
     if n_seeds > len(reserved):
         raise InvalidInputError(
@@ -94,10 +88,7 @@ def shared_seeds(
 ) -> tuple[list[int], tuple[int, ...]]:
     """Return the indices of the seeds that all have a result for, and the seeds that are left out.
 
-    Raises
-    ------
-    UndefinedMetricError
-        If fewer than two are left.
+    There must be two that all have.
     """
     kept = [i for i in range(len(seeds)) if i in ours and (theirs is None or i in theirs)]
     failed = tuple(seed for i, seed in enumerate(seeds) if i not in kept)

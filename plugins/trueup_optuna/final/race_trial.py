@@ -23,19 +23,9 @@ _OWN = "trueup:"
 class RaceTrial(FixedTrial):
     """A ``FixedTrial`` with the study, the number and the user attributes of the search.
 
-    Callbacks of libraries ask for them. Reports are ignored, and ``should_prune`` says no.
-
-    Parameters
-    ----------
-    params : mapping of str to value
-        The parameters of the configuration.
-    study : optuna.Study
-        The study of the search.
-    origin : FrozenTrial, optional
-        Its trial in the search; None for a configuration that the search never met, whose number is
-        then the one that comes next.
-    trial_id : int, optional
-        Where the storage keeps this training.
+    Callbacks of libraries ask for them. Reports are ignored, and ``should_prune`` says no. Without
+    an ``origin``, for a configuration that the search never met, the number is the one that comes
+    next. The storage keeps the training under ``trial_id``.
     """
 
     def __init__(
@@ -58,7 +48,7 @@ class RaceTrial(FixedTrial):
 
     @classmethod
     def away(cls, trial: RaceTrial, study: Any) -> RaceTrial:
-        """Return a copy that can travel, without storage and with facts in place of the study."""
+        """Return a copy that can travel, without storage and with a study that stays behind."""
         copy = cls.__new__(cls)
         FixedTrial.__init__(copy, dict(trial._params), number=trial.number)
         copy.study, copy.storage, copy._trial_id = study, None, None
@@ -82,7 +72,7 @@ class RaceTrial(FixedTrial):
 
 
 @dataclass(frozen=True)
-class StudyFacts:
+class DetachedStudy:
     """What a training elsewhere may ask of its study, which stays where it is."""
 
     study_name: str
@@ -97,8 +87,7 @@ def score_seed(
     """Return the result of a training, here or elsewhere; the trial keeps what it was given."""
     if executor is None:
         return score(trial, seed)
-    facts = _facts(trial.study)
-    away = RaceTrial.away(trial, facts)
+    away = RaceTrial.away(trial, _detached(trial.study))
     record, given, constraints = executor.submit(
         _run, score, away, seed, _key(trial, seed)
     ).result()
@@ -109,8 +98,8 @@ def score_seed(
     return record  # type: ignore[no-any-return]
 
 
-def _facts(study: optuna.Study) -> StudyFacts:
-    return StudyFacts(
+def _detached(study: optuna.Study) -> DetachedStudy:
+    return DetachedStudy(
         study.study_name, study.direction, tuple(study.directions), dict(study.user_attrs)
     )
 

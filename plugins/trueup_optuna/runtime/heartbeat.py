@@ -41,13 +41,7 @@ _OWN: WeakKeyDictionary[BaseStorage, set[tuple[int, int]]] = WeakKeyDictionary()
 
 
 def check_liveness(heartbeat: float, grace: float) -> None:
-    """Refuse beats that can't show that a worker lives.
-
-    Raises
-    ------
-    InvalidInputError
-        Unless they are numbers with ``0 < heartbeat < grace``.
-    """
+    """Refuse beats that show no life: numbers must be with ``0 < heartbeat < grace``."""
     if not (is_real(heartbeat) and is_real(grace) and 0.0 < heartbeat < grace):
         raise InvalidInputError(
             "heartbeat must be above 0 and below grace",

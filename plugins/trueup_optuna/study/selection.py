@@ -138,10 +138,10 @@ def write_selection(study: optuna.Study) -> None:
     pen = _Pen.of(study)
     if pen is not None:
         for index, trial in enumerate(table.trials):
-            pen.write(trial, _facts(table, index, selected=index == best))
+            pen.write(trial, _attributes(table, index, selected=index == best))
 
 
-def _facts(table: Standings, index: int, *, selected: bool) -> dict[str, Any]:
+def _attributes(table: Standings, index: int, *, selected: bool) -> dict[str, Any]:
     if table.n_seeds[index] == 0:
         return {}
     mean = float(table.sign * table.means[index])
@@ -171,8 +171,8 @@ class _Pen:
             return cls(study, storage._backend, storage)
         return cls(study, storage, None) if isinstance(storage, RDBStorage) else None
 
-    def write(self, trial: FrozenTrial, facts: dict[str, Any]) -> None:
-        changed = {key: v for key, v in facts.items() if trial.user_attrs.get(key) != v}
+    def write(self, trial: FrozenTrial, attributes: dict[str, Any]) -> None:
+        changed = {key: v for key, v in attributes.items() if trial.user_attrs.get(key) != v}
         for key, value in changed.items():
             self._storage.set_trial_user_attr(trial._trial_id, key, value)
         if changed and self._cache is not None:  # so that it is read anew

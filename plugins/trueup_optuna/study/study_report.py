@@ -52,7 +52,7 @@ class VanillaChoice:
 
 @dataclass(frozen=True)
 class StudyReport(Presented):
-    """Facts about a finished or running study.
+    """What is known of a finished or running study.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class StudyReport(Presented):
 
 
 def report_study(study: optuna.Study) -> StudyReport:
-    """Collect the facts about a study.
+    """Collect what is known of a study.
 
     Parameters
     ----------

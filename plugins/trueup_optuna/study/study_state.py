@@ -30,8 +30,8 @@ SEED_ORDER = "trueup:seed_order"
 """Whether each configuration begins at another seed, "turned", or all at the first, "same"."""
 
 
-def pin(study: optuna.Study, facts: Mapping[str, Any]) -> None:
-    """Write the facts that the study doesn't hold yet, and refuse those that differ.
+def pin(study: optuna.Study, attributes: Mapping[str, Any]) -> None:
+    """Write the attributes that the study doesn't hold yet, and refuse those that differ.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def pin(study: optuna.Study, facts: Mapping[str, Any]) -> None:
         If the study was begun with another value, naming both.
     """
     known = study.user_attrs
-    for key, value in facts.items():
+    for key, value in attributes.items():
         if key not in known:
             study.set_user_attr(key, value)
         elif known[key] != value:
@@ -60,7 +60,7 @@ def _difference(key: str, begun: Any, given: Any) -> tuple[str, Any, Any]:
 
 
 class PinnedStudies:
-    """The studies whose facts were pinned in this process; a pickled copy begins empty."""
+    """The studies whose attributes were pinned in this process; a pickled copy begins empty."""
 
     def __init__(self) -> None:
         self._ids: WeakKeyDictionary[BaseStorage, set[int]] = WeakKeyDictionary()
@@ -77,13 +77,7 @@ class PinnedStudies:
 
 
 def single_objective(study: optuna.Study) -> None:
-    """Refuse a study with several objectives.
-
-    Raises
-    ------
-    InvalidInputError
-        If the study has more than one direction.
-    """
+    """Refuse a study with several objectives."""
     if len(study.directions) != 1:
         raise InvalidInputError(
             "study must have a single objective",
@@ -93,13 +87,7 @@ def single_objective(study: optuna.Study) -> None:
 
 
 def check_direction(study: optuna.Study) -> None:
-    """Refuse to maximise a loss.
-
-    Raises
-    ------
-    InvalidInputError
-        If the study maximises.
-    """
+    """Refuse to maximise a loss."""
     if sign(study) < 0.0:
         raise InvalidInputError(
             "direction must be 'minimize' for a loss, which is lower where a model is better",
@@ -114,13 +102,7 @@ def sign(study: optuna.Study) -> float:
 
 
 def seeds_of(study: optuna.Study) -> SeedList:
-    """Return the seeds that the study was begun with.
-
-    Raises
-    ------
-    InvalidInputError
-        If the study wasn't run with a SeedObjective.
-    """
+    """Return the seeds that the study was begun with, by a SeedObjective."""
     kept = study.user_attrs.get(SEEDS)
     if kept is None:
         raise InvalidInputError(

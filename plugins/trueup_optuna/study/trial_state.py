@@ -89,13 +89,6 @@ def has_seeds(study: optuna.Study) -> bool:
 def finished_values(steps: Mapping[int, float], reports: Reports = "running_mean") -> FloatArray:
     """Return the result of seeds 0, 1, ... up to the first step that is missing or not finite.
 
-    Parameters
-    ----------
-    steps : mapping of int to float
-        ``trial.intermediate_values``.
-    reports : {"running_mean", "value"}
-        What was reported at each step.
-
     Examples
     --------
     >>> finished_values({0: 4.0, 1: 5.0, 3: 1.0}).tolist()

@@ -28,18 +28,8 @@ _MOST_RUNS = 10_000
 class MonitoredVersion:
     """A version of a registered model that has a check.
 
-    Attributes
-    ----------
-    model, version : str
-        Its name and number.
-    experiment_id, run_id : str
-        Of its monitor run; "" before the first batch.
-    records : tuple of BatchRecord
-        Its batches in the order of their time, of the metric that the last one has.
-    segments : tuple of Segment
-        The latest estimates of levels of columns.
-    n_unreadable : int
-        Tags that should hold a batch and hold none.
+    Its batches are in the order of their time, of the metric that the last one has. Tags that
+    should hold a batch and hold none are ``n_unreadable``; before the first batch there is no run.
     """
 
     model: str

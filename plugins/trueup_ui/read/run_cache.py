@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from mlflow import MlflowClient
 
+from trueup_mlflow.write.runs import all_pages
 from trueup_ui.read.stored_run import StoredRun
 
 PAGE_SIZE = 5_000
@@ -70,12 +71,6 @@ class RunCache:
                 yield StoredRun.of(self._client.get_run(run.run_id))
 
     def _search(self, query: str) -> Iterator[StoredRun]:
-        token = None
-        while True:
-            page = self._client.search_runs(
-                [self._experiment_id], query, max_results=PAGE_SIZE, page_token=token
-            )
-            yield from map(StoredRun.of, page)
-            token = page.token
-            if not token:
-                return
+        runs = self._client.search_runs
+        found = all_pages(runs, [self._experiment_id], query, max_results=PAGE_SIZE)
+        return map(StoredRun.of, found)

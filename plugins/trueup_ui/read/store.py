@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 
 from mlflow import MlflowClient
+from mlflow.entities import Experiment
 
+from trueup_mlflow.write.runs import all_pages
 from trueup_ui.read.run_cache import RunCache, Snapshot
 
 
@@ -22,13 +24,7 @@ class StoredExperiment:
 
 @dataclass(frozen=True)
 class Store:
-    """A client of MLflow and the runs that were read through it.
-
-    Attributes
-    ----------
-    client : MlflowClient
-        Reads with the credentials of one user.
-    """
+    """A client of MLflow for one user, and the runs that were read through it."""
 
     client: MlflowClient
     _caches: dict[str, RunCache] = field(default_factory=dict, repr=False)
@@ -36,21 +32,19 @@ class Store:
 
     def experiments(self) -> list[StoredExperiment]:
         """Return the active experiments, the one that changed last first."""
-        return sorted(self._experiments(), key=lambda one: (-one.updated, one.name))
+        found = map(_stored, all_pages(self.client.search_experiments))
+        return sorted(found, key=lambda one: (-one.updated, one.name))
 
     def newest_experiment(self) -> str | None:
         """Return the id of the experiment with the latest run, None without any run."""
-        ids = [experiment.experiment_id for experiment in self._experiments()]
+        ids = [found.experiment_id for found in all_pages(self.client.search_experiments)]
         order = ["attributes.start_time DESC"]
         runs = self.client.search_runs(ids, order_by=order, max_results=1) if ids else []
         return str(runs[0].info.experiment_id) if runs else None
 
     def experiment(self, experiment_id: str) -> StoredExperiment:
         """Return one experiment; the store refuses those that the user may not read."""
-        found = self.client.get_experiment(experiment_id)
-        return StoredExperiment(
-            str(found.experiment_id), str(found.name), int(found.last_update_time or 0)
-        )
+        return _stored(self.client.get_experiment(experiment_id))
 
     def runs(self, experiment_id: str, *, anew: bool = False) -> Snapshot:
         """Return the runs of an experiment, which must be one that :meth:`experiment` returned."""
@@ -60,16 +54,10 @@ class Store:
             cache = self._caches[experiment_id]
         return cache.snapshot(anew=anew)
 
-    def _experiments(self) -> Iterator[StoredExperiment]:
-        token = None
-        while True:
-            page = self.client.search_experiments(page_token=token)
-            for found in page:
-                updated = int(found.last_update_time or 0)
-                yield StoredExperiment(str(found.experiment_id), str(found.name), updated)
-            token = page.token
-            if not token:
-                return
+
+def _stored(found: Experiment) -> StoredExperiment:
+    updated = int(found.last_update_time or 0)
+    return StoredExperiment(str(found.experiment_id), str(found.name), updated)
 
 
 MOST_RUNS = 60

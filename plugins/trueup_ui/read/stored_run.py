@@ -16,19 +16,7 @@ SEED_NAMES = ("seed", SEED_TAG)
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run of a store.
-
-    Attributes
-    ----------
-    run_id, experiment_id, name, status : str
-        As MLflow has them.
-    start, end : int
-        Milliseconds since 1970; 0 where there is none.
-    params, tags : mapping of str to str
-        All of them.
-    metrics : mapping of str to float
-        Last value of each metric.
-    """
+    """A run of a store; times are milliseconds since 1970, metrics their last values."""
 
     run_id: str
     experiment_id: str

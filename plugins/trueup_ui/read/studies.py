@@ -60,20 +60,9 @@ class Confirmed:
 class Study:
     """A study as the page sees it.
 
-    Attributes
-    ----------
-    metric : str
-        Key of the value that was tuned.
-    configurations : tuple of Configuration
-        The best one first where it is known which direction is better, else as they were logged.
-    selected : int or None
-        Number of the selected trial.
-    optimistic : float or None
-        What Optuna calls the best value.
-    search_trainings, final_trainings : int
-        Finished trainings.
-    vanilla_cost : float or None
-        What the vanilla metric's choice would have cost.
+    Configurations are in order, the best one first, where it is known which direction is better.
+    ``optimistic`` is what Optuna calls the best value, ``vanilla_cost`` what the vanilla metric's
+    choice would have cost; trainings are counted where they finished.
     """
 
     name: str
@@ -133,13 +122,7 @@ def _configuration(run: StoredRun, key: str) -> Configuration:
 
 
 def open_study_storage(where: str) -> BaseStorage:
-    """Return the storage behind a database URL or a journal file, which must exist.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is nothing at that place; nothing is created.
-    """
+    """Return the storage behind a database URL or a journal file, which must exist."""
     from pathlib import Path
 
     from optuna.storages import RDBStorage

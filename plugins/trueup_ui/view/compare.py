@@ -34,7 +34,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Arm:
+class MeasuredPipeline:
     """A pipeline with its spread on the metric, as text too, and of how many runs it is."""
 
     pipeline: Pipeline
@@ -67,7 +67,7 @@ class PairFigure:
 
 @dataclass(frozen=True)
 class LoggedDecision:
-    """A comparison run that somebody logged; an arm is a pipeline's name or a filter of MLflow."""
+    """A comparison run that somebody logged; a side is a pipeline's name or a filter of MLflow."""
 
     run_id: str
     experiment_id: str
@@ -80,13 +80,13 @@ class LoggedDecision:
 
 @dataclass(frozen=True)
 class ComparePage:
-    """Everything that the page shows; ``matrix[i][j]`` sets arm i against arm j."""
+    """Everything that the page shows; ``matrix[i][j]`` sets pipeline i against j."""
 
     asked: Asked
     metrics: tuple[str, ...]
     grouped_by: str
-    arms: tuple[Arm, ...]
-    available: tuple[Arm, ...]
+    shown: tuple[MeasuredPipeline, ...]
+    available: tuple[MeasuredPipeline, ...]
     matrix: tuple[tuple[Pair | None, ...], ...]
     figure: PairFigure | None
     logged: tuple[LoggedDecision, ...]
@@ -97,24 +97,24 @@ def compare_page(runs: Sequence[StoredRun], asked: Asked) -> ComparePage:
     grouping = group(runs, asked.by)
     metrics = _metrics([run for one in grouping.pipelines for run in one.runs])
     metric = asked.metric if asked.metric in metrics else (metrics[0] if metrics else "")
-    available = _arms(grouping.pipelines, metric, higher=asked.higher)
-    chosen = [arm for arm in available if arm.pipeline.key in asked.chosen] or available
-    arms = tuple(chosen[:MOST_PIPELINES])
+    available = _measured(grouping.pipelines, metric, higher=asked.higher)
+    chosen = [one for one in available if one.pipeline.key in asked.chosen] or available
+    shown = tuple(chosen[:MOST_PIPELINES])
     found = {
-        (i, j): compare_pair(arms[i].pipeline, arms[j].pipeline, metric, higher=asked.higher)
-        for i in range(len(arms))
-        for j in range(len(arms))
+        (i, j): compare_pair(shown[i].pipeline, shown[j].pipeline, metric, higher=asked.higher)
+        for i in range(len(shown))
+        for j in range(len(shown))
         if i != j
     }
-    first, second = _detail(arms, asked)
+    first, second = _detail(shown, asked)
     return ComparePage(
-        Asked(metric, asked.by, asked.higher, tuple(a.pipeline.key for a in arms), first, second),
+        Asked(metric, asked.by, asked.higher, tuple(a.pipeline.key for a in shown), first, second),
         tuple(metrics),
         grouping.by,
-        arms,
+        shown,
         tuple(available),
-        tuple(tuple(found.get((i, j)) for j in range(len(arms))) for i in range(len(arms))),
-        _figure(arms, (first, second), metric, higher=asked.higher),
+        tuple(tuple(found.get((i, j)) for j in range(len(shown))) for i in range(len(shown))),
+        _figure(shown, (first, second), metric, higher=asked.higher),
         logged_decisions(runs),
     )
 
@@ -128,8 +128,8 @@ def logged_decisions(runs: Sequence[StoredRun]) -> tuple[LoggedDecision, ...]:
             run.run_id,
             run.experiment_id,
             run.name,
-            _arm_name(run.params.get("candidate", ""), names),
-            _arm_name(run.params.get("baseline", ""), names),
+            _pipeline_name(run.params.get("candidate", ""), names),
+            _pipeline_name(run.params.get("baseline", ""), names),
             run.tags.get("mlflow.note.content", ""),
             run.start,
         )
@@ -137,7 +137,7 @@ def logged_decisions(runs: Sequence[StoredRun]) -> tuple[LoggedDecision, ...]:
     )
 
 
-def _arm_name(query: str, names: Mapping[str, str]) -> str:
+def _pipeline_name(query: str, names: Mapping[str, str]) -> str:
     """Return the name of the parent whose children a filter finds, or the filter."""
     parent = _OF_PARENT.fullmatch(query.strip())
     return query if parent is None else names.get(parent[1], query)
@@ -151,13 +151,15 @@ def _metrics(runs: Sequence[StoredRun]) -> list[str]:
     ]
 
 
-def _arms(pipelines: Sequence[Pipeline], metric: str, *, higher: bool) -> list[Arm]:
+def _measured(
+    pipelines: Sequence[Pipeline], metric: str, *, higher: bool
+) -> list[MeasuredPipeline]:
     """Return the pipelines that have the metric, the best mean first."""
     values = {one.key: finished_values(one.runs, metric) for one in pipelines}
     spreads = {key: Spread.of([*found.values()]) for key, found in values.items()}
     decimals = common_decimals(spreads.values())
-    arms = [
-        Arm(
+    shown = [
+        MeasuredPipeline(
             one,
             spread,
             mean_and_sd(spread, decimals),
@@ -166,21 +168,21 @@ def _arms(pipelines: Sequence[Pipeline], metric: str, *, higher: bool) -> list[A
         for one in pipelines
         if (spread := spreads[one.key]) is not None
     ]
-    return sorted(arms, key=lambda arm: -arm.spread.mean if higher else arm.spread.mean)
+    return sorted(shown, key=lambda one: -one.spread.mean if higher else one.spread.mean)
 
 
-def _detail(arms: Sequence[Arm], asked: Asked) -> tuple[str, str]:
+def _detail(shown: Sequence[MeasuredPipeline], asked: Asked) -> tuple[str, str]:
     """Return the keys of the pair to show: the one asked for, or the two best."""
-    keys = [arm.pipeline.key for arm in arms]
+    keys = [one.pipeline.key for one in shown]
     if asked.first in keys and asked.second in keys and asked.first != asked.second:
         return asked.first, asked.second
     return (keys[0], keys[1]) if len(keys) > 1 else ("", "")
 
 
 def _figure(
-    arms: Sequence[Arm], keys: tuple[str, str], metric: str, *, higher: bool
+    shown: Sequence[MeasuredPipeline], keys: tuple[str, str], metric: str, *, higher: bool
 ) -> PairFigure | None:
-    by_key = {arm.pipeline.key: arm for arm in arms}
+    by_key = {one.pipeline.key: one for one in shown}
     if keys[0] not in by_key:
         return None
     first, second = (by_key[key] for key in keys)
@@ -231,8 +233,8 @@ def as_markdown(page: ComparePage, address: str) -> str:
         "| pipeline | mean ± sd | seeds |",
         "|---|---|---|",
         *(
-            f"| {escaped(arm.pipeline.name)} | {arm.text} | {arm.count.removesuffix(' seeds')} |"
-            for arm in page.arms
+            f"| {escaped(one.pipeline.name)} | {one.text} | {one.count.removesuffix(' seeds')} |"
+            for one in page.shown
         ),
         "",
     ]

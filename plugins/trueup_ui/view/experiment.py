@@ -48,13 +48,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Row:
-    """One pipeline as it is shown.
-
-    Attributes
-    ----------
-    moved : int
-        Ranks that it gains (positive) or loses on the calibrated metric.
-    """
+    """One pipeline as it is shown, and the ranks that it gains on the calibrated metric."""
 
     seeds: PipelineSeeds
     vanilla: str
@@ -80,14 +74,8 @@ class Row:
 class ExperimentPage:
     """Everything that the page shows.
 
-    Attributes
-    ----------
-    n_runs, n_stored : int
-        Runs that train, and all runs.
-    n_scoring : int
-        Runs that score files and train nothing.
-    n_ranked : int
-        Pipelines that have a rank on both metrics.
+    Runs either train or, ``n_scoring`` of them, score files; ``n_ranked`` pipelines have a rank on
+    both metrics.
     """
 
     choice: Choice

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from trueup_mlflow.monitor.state import Coverage
+from trueup_mlflow.monitor.judging.coverage import Coverage
 from trueup_mlflow.write.monitor_items import BatchRecord
 from trueup_ui.read.monitors import MonitoredVersion
 from trueup_ui.view.charts import Axis, Tick
@@ -41,14 +41,9 @@ class TimeTick:
 
 @dataclass(frozen=True)
 class TimeLine:
-    """Estimates with their intervals, and realized errors, over time.
+    """Estimates with their intervals, and realized errors, over time, in a square of 100.
 
-    Attributes
-    ----------
-    band, line : str
-        Points of a polygon and of a line in a square of 100.
-    n_cut : int
-        Intervals that are not to be trusted and go beyond the picture.
+    ``n_cut`` intervals, which are not to be trusted, go beyond it.
     """
 
     points: tuple[Point, ...]

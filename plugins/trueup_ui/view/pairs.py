@@ -9,7 +9,7 @@ from typing import Literal
 
 from trueup.comparison import Comparison, compare
 from trueup.errors import TrueupError
-from trueup_mlflow.compare.pipelines import Arms
+from trueup_mlflow.compare.pipelines import TwoPipelines
 from trueup_mlflow.compare.seed_runs import SeedRun
 from trueup_ui.read.stored_run import StoredRun
 from trueup_ui.view.numbers import percent
@@ -26,25 +26,14 @@ NO_ROWS = (
 
 @dataclass(frozen=True)
 class Pair:
-    """A pipeline against another one.
+    """A pipeline, as candidate, against another one, with their runs, one of each seed.
 
-    Attributes
-    ----------
-    first, second : Pipeline
-        As candidate and as baseline.
-    arms : Arms
-        Their runs, one of each seed.
-    comparison : Comparison or None
-        The decision; None where it is refused.
-    refusal : str
-        Why there is no decision; "" where there is one.
-    caution : str
-        What is not known about the rows.
+    Without a decision there is a refusal; a caution says what is not known about the rows.
     """
 
     first: Pipeline
     second: Pipeline
-    arms: Arms
+    both: TwoPipelines
     comparison: Comparison | None
     refusal: str = ""
     caution: str = ""
@@ -87,22 +76,22 @@ class Pair:
 
 def compare_pair(first: Pipeline, second: Pipeline, metric: str, *, higher: bool) -> Pair:
     """Decide between two pipelines on one metric."""
-    arms = Arms(_one_of_each_seed(first.runs), _one_of_each_seed(second.runs))
+    both = TwoPipelines(_one_of_each_seed(first.runs), _one_of_each_seed(second.runs))
     numbered = any(run.seed is None for run in (*first.runs, *second.runs))
     try:
         found = compare(
-            *arms.values(metric),
+            *both.values(metric),
             paired=False if numbered else "auto",
             greater_is_better=higher,
             allow_failed=True,
         )
     except TrueupError as refusal:
-        return Pair(first, second, arms, None, str(refusal))
+        return Pair(first, second, both, None, str(refusal))
     pairs = found.pairs if found.estimand == "paired" else None
-    mismatch = arms.fingerprint_mismatch(metric, pairs)
+    mismatch = both.fingerprint_mismatch(metric, pairs)
     if mismatch:
-        return Pair(first, second, arms, None, f"Different validation rows: {mismatch}.")
-    return Pair(first, second, arms, found, caution=NO_ROWS if mismatch is None else "")
+        return Pair(first, second, both, None, f"Different validation rows: {mismatch}.")
+    return Pair(first, second, both, found, caution=NO_ROWS if mismatch is None else "")
 
 
 def _one_of_each_seed(runs: Sequence[StoredRun]) -> tuple[SeedRun, ...]:
@@ -120,7 +109,7 @@ def paired_values(pair: Pair, metric: str) -> list[tuple[str, float, float]]:
     """Return seed and both values of each pair that shares a seed; none without shared seeds."""
     if pair.comparison is None or pair.comparison.estimand != "paired":
         return []
-    first, second = pair.arms.values(metric)
+    first, second = pair.both.values(metric)
     return [
         (str(a), first[a], second[b])
         for a, b in pair.comparison.pairs

@@ -16,18 +16,9 @@ _MAX_NAME = 200
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Runs of one pipeline.
+    """Runs of one pipeline, the oldest first, and the parent of its seeds, where there is one.
 
-    Attributes
-    ----------
-    key : str
-        What a link calls it: the id of its parent run, or a digest of what its runs share.
-    name : str
-        For people.
-    parent : StoredRun or None
-        The parent of its seeds, where there is one.
-    runs : tuple of StoredRun
-        One for each training, the oldest first.
+    Its key, for links, is the id of the parent run, or a digest of what its runs share.
     """
 
     key: str

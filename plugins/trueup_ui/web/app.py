@@ -46,16 +46,8 @@ def create_app(
 ) -> Starlette:
     """Return the application.
 
-    Parameters
-    ----------
-    store_of : callable
-        Request -> the store as the user of that request sees it.
-    mlflow : str, optional
-        Address of MLflow's own page, for links to runs.
-    studies : BaseStorage, optional
-        Optuna's storage of studies that are at work.
-    middleware : list of Middleware, optional
-        Runs before everything else.
+    A request sees the store as its user does. Links to runs lead to the address ``mlflow``; studies
+    at work are read from a storage of Optuna; ``middleware`` runs before everything else.
     """
     pages = Pages(store_of, mlflow)
     routes = [

@@ -40,10 +40,7 @@ def _overview_routes(pages: Pages) -> list[BaseRoute]:
         return RedirectResponse(pages.links(request)("experiment", experiment))
 
     def show(request: Request) -> Response:
-        store = pages.store_of(request)
-        experiment = store.experiment(request.path_params["experiment"])
-        anew = "anew" in request.query_params
-        snapshot = store.runs(experiment.experiment_id, anew=anew)
+        experiment, snapshot = pages.snapshot(request, anew="anew" in request.query_params)
         page = experiment_page(snapshot.runs, _choice(request))
         content = {
             "page": page,
@@ -54,9 +51,7 @@ def _overview_routes(pages: Pages) -> list[BaseRoute]:
         return pages.html(request, "experiment.html", "experiment", content, experiment)
 
     def version(request: Request) -> Response:
-        store = pages.store_of(request)
-        experiment = store.experiment(request.path_params["experiment"])
-        return JSONResponse({"version": store.runs(experiment.experiment_id).version})
+        return JSONResponse({"version": pages.snapshot(request)[1].version})
 
     return [
         Route("/experiments", chosen),
@@ -79,9 +74,7 @@ def _choice(request: Request) -> Choice:
 
 def _compare_routes(pages: Pages) -> list[BaseRoute]:
     def page_of(request: Request) -> tuple[StoredExperiment, Snapshot, ComparePage]:
-        store = pages.store_of(request)
-        experiment = store.experiment(request.path_params["experiment"])
-        snapshot = store.runs(experiment.experiment_id)
+        experiment, snapshot = pages.snapshot(request)
         return experiment, snapshot, compare_page(snapshot.runs, _compared(request))
 
     def show(request: Request) -> Response:
@@ -151,8 +144,7 @@ def _link(links: Links, experiment: str, asked: Asked, page: str) -> str:
 
 def _pipeline_routes(pages: Pages) -> list[BaseRoute]:
     def show(request: Request) -> Response:
-        store = pages.store_of(request)
-        experiment, pipeline, snapshot = _asked_for(store, request)
+        experiment, pipeline, snapshot = _asked_for(pages, request)
         page = pipeline_page(pipeline, _choice(request))
         live = pages.live(request, experiment, snapshot)
         content = {"page": page, "live": live, "most_curves": MOST_RUNS}
@@ -160,7 +152,7 @@ def _pipeline_routes(pages: Pages) -> list[BaseRoute]:
 
     def steps(request: Request) -> Response:
         store = pages.store_of(request)
-        _, pipeline, _ = _asked_for(store, request)
+        _, pipeline, _ = _asked_for(pages, request)
         metric = request.query_params.get("metric", "")
         return JSONResponse(
             {
@@ -175,9 +167,8 @@ def _pipeline_routes(pages: Pages) -> list[BaseRoute]:
     ]
 
 
-def _asked_for(store: Store, request: Request) -> tuple[StoredExperiment, Pipeline, Snapshot]:
-    experiment = store.experiment(request.path_params["experiment"])
-    snapshot = store.runs(experiment.experiment_id)
+def _asked_for(pages: Pages, request: Request) -> tuple[StoredExperiment, Pipeline, Snapshot]:
+    experiment, snapshot = pages.snapshot(request)
     query = request.query_params
     found = find_pipeline(snapshot.runs, query.get("by", ""), query.get("key", ""))
     if found is None:
@@ -198,19 +189,18 @@ MOST_LISTED = 200
 
 def _fields_routes(pages: Pages) -> list[BaseRoute]:
     def show(request: Request) -> Response:
-        store = pages.store_of(request)
-        experiment = store.experiment(request.path_params["experiment"])
-        runs = runs_with_fields(store.runs(experiment.experiment_id).runs)
+        client, (experiment, snapshot) = pages.store_of(request).client, pages.snapshot(request)
+        runs = runs_with_fields(snapshot.runs)
         asked = request.query_params.get("run", "")
         run = next((one for one in runs if asked in ("", one.run_id)), None)
         if run is None and asked:
             raise HTTPException(404, "This run is not in the experiment, or has no fields.")
-        tables = [] if run is None else level_tables(store.client, run.run_id)
+        tables = [] if run is None else level_tables(client, run.run_id)
         if run is None or not tables:
             return pages.html(request, "fields.html", "fields", {"page": None}, experiment)
         table = request.query_params.get("table", "")
         table = table if table in tables else tables[0]
-        levels = read_levels(store.client, run.run_id, table)
+        levels = read_levels(client, run.run_id, table)
         content = {
             "page": fields_page(levels, run.metrics, _levels_of(request)),
             "run": run,

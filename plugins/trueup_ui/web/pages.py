@@ -64,6 +64,14 @@ class Pages:
         inside = {"shell": shell, **(content or {})}
         return HTMLResponse(self._templates.render(template, self.links(request), inside))
 
+    def snapshot(
+        self, request: Request, *, anew: bool = False
+    ) -> tuple[StoredExperiment, Snapshot]:
+        """Return the experiment that a path names, and its runs as the user sees them."""
+        store = self.store_of(request)
+        experiment = store.experiment(request.path_params["experiment"])
+        return experiment, store.runs(experiment.experiment_id, anew=anew)
+
     def links(self, request: Request) -> Links:
         """Return the links of a page, which may be mounted below another application."""
         return Links(request.scope.get("root_path", ""), self._mlflow)

@@ -63,15 +63,7 @@ def day(milliseconds: int) -> str:
 
 
 class Links:
-    """Addresses of our pages below ``base``, and of runs on an MLflow server if there is one.
-
-    Parameters
-    ----------
-    base : str
-        Path under which the pages are, "" for the root.
-    mlflow : str or None
-        Address of MLflow's own page; None where nobody serves it.
-    """
+    """Addresses of our pages below ``base``, and of runs on an MLflow server if there is one."""
 
     def __init__(self, base: str, mlflow: str | None) -> None:
         self.base = base.rstrip("/")

@@ -30,9 +30,7 @@ def study_routes(pages: Pages, storage: BaseStorage | None) -> list[BaseRoute]:
     """Return the routes; ``storage`` is Optuna's, where studies at work are read from."""
 
     def table(request: Request) -> Response:
-        store = pages.store_of(request)
-        experiment = store.experiment(request.path_params["experiment"])
-        snapshot = store.runs(experiment.experiment_id)
+        experiment, snapshot = pages.snapshot(request)
         content = {
             "studies": logged_studies(snapshot.runs),
             "stored": [] if storage is None else study_names(storage),
@@ -41,9 +39,7 @@ def study_routes(pages: Pages, storage: BaseStorage | None) -> list[BaseRoute]:
         return pages.html(request, "studies.html", "studies", content, experiment)
 
     def logged(request: Request) -> Response:
-        store = pages.store_of(request)
-        experiment = store.experiment(request.path_params["experiment"])
-        snapshot = store.runs(experiment.experiment_id)
+        experiment, snapshot = pages.snapshot(request)
         parent = _found(logged_studies(snapshot.runs), request.path_params["run"])
         content = {
             "page": study_page(logged_study(parent, snapshot.runs)),

@@ -38,20 +38,9 @@ FieldArrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Rows:
-    """Checked rows of positive weight, and which of the given rows they are.
+    """Rows of positive weight, checked; ``kept`` says which of the given rows they are.
 
-    Attributes
-    ----------
-    p : array of shape (n,) or (n, k)
-        Probabilities.
-    y : array of shape (n,)
-        Class indices.
-    fields : mapping from name to array of shape (n,)
-        The fields.
-    weight : array of shape (n,)
-        Positive weights.
-    kept : bool array
-        Which of the given rows have a positive weight.
+    Probabilities are of shape (n,) or (n, k), labels class indices.
     """
 
     p: FloatArray

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueup.calibrators.base import Calibrator, FieldArrays
-from trueup.calibrators.levels import UNSEEN, chosen_fields, fit_levels
+from trueup.calibrators.levels import UNSEEN, chosen_fields, codes_of, fit_levels
 from trueup.calibrators.line_plot import LinePlot, fit_line_plot, quantile_knots, rows_at_knots
 from trueup.calibrators.probabilities import FloatArray, to_logit
 
@@ -82,7 +82,7 @@ class FieldOffsetCalibrator(Calibrator):
         margin = to_logit(p)
         columns = chosen_fields(fields, self.fields, type(self).__name__)
         self.levels_ = {name: fit_levels(column) for name, column in columns.items()}
-        codes = {name: self.levels_[name].codes(column) for name, column in columns.items()}
+        codes = codes_of(self.levels_, columns, type(self).__name__)
         start = {name: Offsets.none(level.n_codes) for name, level in self.levels_.items()}
         knots = quantile_knots(margin, weight, self.n_knots)
         self.line_plot_, offsets = fit_in_turns(
@@ -92,8 +92,7 @@ class FieldOffsetCalibrator(Calibrator):
         self.spreads_ = {name: part.variance**0.5 for name, part in offsets.items()}
 
     def _calibrate(self, p: FloatArray, fields: FieldArrays) -> FloatArray:
-        columns = chosen_fields(fields, list(self.levels_), type(self).__name__)
-        codes = {name: self.levels_[name].codes(column) for name, column in columns.items()}
+        codes = codes_of(self.levels_, fields, type(self).__name__)
         margin = self.line_plot_(to_logit(p))
         return np.asarray(expit(margin + total_offset(codes, self.offsets_, len(p))))
 
@@ -132,22 +131,10 @@ def fit_in_turns(
     ridge: float,
     fixed: FloatArray | float = 0.0,
 ) -> tuple[LinePlot, dict[str, Offsets]]:
-    """Fit the line plot and the offsets in turns.
+    """Fit the line plot and the offsets in turns, each array of shape (n,).
 
-    Parameters
-    ----------
-    margin, y, weight : arrays of shape (n,)
-        Logits, labels in {0, 1}, positive weights.
-    codes : mapping from field to int array of shape (n,)
-        Codes of the levels.
-    start : mapping from field to Offsets
-        Where to start.
-    knots : array
-        Knots of the line plot.
-    ridge : float
-        See :func:`fit_line_plot`.
-    fixed : array of shape (n,), default 0
-        Logits that are added to both.
+    Logits ``fixed`` are added to both; ``start`` is where the offsets of each field begin,
+    ``ridge`` that of :func:`fit_line_plot`.
     """
     offsets = dict(start)
     for _ in range(_ROUNDS if codes else 1):
@@ -166,19 +153,7 @@ def fit_offsets(
     codes: Mapping[str, NDArray[np.intp]],
     start: Mapping[str, Offsets],
 ) -> dict[str, Offsets]:
-    """Return the offsets of every field by Newton steps in turns over the fields.
-
-    Parameters
-    ----------
-    eta : array of shape (n,)
-        Logits without the offsets.
-    y, weight : arrays of shape (n,)
-        Labels in {0, 1} and positive weights.
-    codes : mapping from field to int array of shape (n,)
-        Codes of the levels.
-    start : mapping from field to Offsets
-        Where to start.
-    """
+    """Return the offsets of every field by Newton steps in turns; ``eta`` is without them."""
     offsets = dict(start)
     total = eta + total_offset(codes, {name: o.values for name, o in offsets.items()}, len(y))
     for _ in range(_PASSES):

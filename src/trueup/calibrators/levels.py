@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -41,10 +42,7 @@ class FieldLevels:
     def codes(self, column: NDArray[Any]) -> NDArray[np.intp]:
         """Return the code of each value: 0 unseen, 1 missing, then the levels in order.
 
-        Raises
-        ------
-        InvalidInputError
-            If text is given where numbers were fitted, or numbers where text was.
+        Text where numbers were fitted is refused, and numbers where text was.
         """
         if self.kind == "text":
             return self._text_codes(column)
@@ -80,15 +78,9 @@ class FieldLevels:
 
 
 def fit_levels(column: NDArray[Any], n_bins: int = 20) -> FieldLevels:
-    """Return the levels of a column.
+    """Return the levels of a column of any type; None, NaN and NA are missing.
 
-    Parameters
-    ----------
-    column : array of shape (n,)
-        Integers, booleans, text, any objects (taken by their ``str``), or floats. None, NaN and NA
-        are missing.
-    n_bins : int, default 20
-        A column of floats with more distinct values than this is cut at its quantiles.
+    A column of floats with more than ``n_bins`` distinct values is cut at its quantiles.
     """
     numbers = _as_numbers(column)
     if numbers is None:
@@ -107,13 +99,7 @@ def fit_levels(column: NDArray[Any], n_bins: int = 20) -> FieldLevels:
 def chosen_fields(
     columns: FieldArrays, names: str | list[str] | tuple[str, ...] | None, owner: str
 ) -> FieldArrays:
-    """Return the columns of the names, all of them for None.
-
-    Raises
-    ------
-    InvalidInputError
-        If a name has no column, or there is no column at all.
-    """
+    """Return the columns of the names, all of them for None; refuse a name without a column."""
     wanted = list(columns) if names is None else [names] if isinstance(names, str) else list(names)
     for name in wanted:
         if name not in columns:
@@ -123,6 +109,14 @@ def chosen_fields(
                 "Pass its column.",
             )
     return {name: columns[name] for name in wanted}
+
+
+def codes_of(
+    levels: Mapping[str, FieldLevels], columns: FieldArrays, owner: str
+) -> dict[str, NDArray[np.intp]]:
+    """Return the codes of each field that has levels; refuse to go without its column."""
+    chosen = chosen_fields(columns, list(levels), owner)
+    return {name: levels[name].codes(column) for name, column in chosen.items()}
 
 
 def _as_numbers(column: NDArray[Any]) -> NDArray[Any] | None:

@@ -116,7 +116,7 @@ def rows_at_knots(
 def fit_line_plot(
     rows: RowsAtKnots, y: FloatArray, weight: FloatArray, knots: FloatArray, *, ridge: float
 ) -> FloatArray:
-    """Return the non-decreasing heights that minimise the penalised log loss.
+    """Return the non-decreasing heights, shape (m,), that minimise the penalised log loss.
 
     Parameters
     ----------
@@ -130,11 +130,6 @@ def fit_line_plot(
         Strength of the pull of each piece towards slope 1, in rows:
         ``ridge * sum((b_k+1 - b_k - (a_k+1 - a_k))^2 / (a_k+1 - a_k))`` is added to the summed
         loss.
-
-    Returns
-    -------
-    array of shape (m,)
-        The heights, exactly non-decreasing.
 
     Notes
     -----
@@ -230,18 +225,8 @@ def fit_shared_line_plot(
 ) -> SharedLinePlot:
     """Return the shared line plot that minimises the penalised softmax log loss.
 
-    Parameters
-    ----------
-    margin : array of shape (n, k)
-        Log-probabilities.
-    y, weight : arrays of shape (n,)
-        Class indices and positive weights.
-    n_knots : int
-        Knots at quantiles of all log-probabilities.
-    ridge : float
-        See :func:`fit_line_plot`.
-    fixed : array of shape (n, k), default 0
-        What is added to eta.
+    Log-probabilities ``margin`` are of shape (n, k), as is ``fixed``, which is added to eta. Knots
+    lie at quantiles of all of them; ``ridge`` is that of :func:`fit_line_plot`.
 
     Notes
     -----

@@ -21,16 +21,8 @@ Columns = Mapping[str, Any]
 def check_probabilities(X: Any) -> FloatArray:
     """Return P(second class) of shape (n,), or for k > 2 classes the table of shape (n, k).
 
-    Parameters
-    ----------
-    X : array-like of shape (n,), (n, 1) or (n, k)
-        Probabilities. One column is the probability of the second class; two or more columns are
-        the probabilities of all classes.
-
-    Raises
-    ------
-    InvalidInputError
-        If a value lies outside [0, 1] or is missing, or rows of several columns don't sum to 1.
+    One column is the probability of the second class, two or more those of all classes. Refused are
+    missing values, values outside [0, 1], and rows of several columns without sum 1.
     """
     table = check_array(X, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
     _check_finite(table)
@@ -82,13 +74,7 @@ def to_logit(probability: FloatArray) -> FloatArray:
 
 
 def check_columns(fields: Columns | None, n: int) -> dict[str, NDArray[Any]]:
-    """Return the fields as arrays of n values each.
-
-    Raises
-    ------
-    InvalidInputError
-        If ``fields`` is no mapping from name to column, or a column has another length.
-    """
+    """Return the fields as arrays, by name; refuse what is no mapping to columns of n values."""
     if fields is None:
         return {}
     if not hasattr(fields, "keys"):
@@ -109,13 +95,7 @@ def check_columns(fields: Columns | None, n: int) -> dict[str, NDArray[Any]]:
 
 
 def check_weight(sample_weight: Any, n: int) -> FloatArray:
-    """Return non-negative weights, one per row; ones where none are given.
-
-    Raises
-    ------
-    InvalidInputError
-        If the weights have another shape, are negative or not finite, or are all zero.
-    """
+    """Return weights, ones where none are given; refuse any without a finite sum."""
     if np.isscalar(sample_weight):  # scikit-learn takes one for all
         sample_weight = np.full(n, sample_weight)
     weight = read_weight(sample_weight, n)

@@ -6,9 +6,9 @@ import numpy as np
 
 from trueup.decide.e_process import confidence_radius, prefix_moments
 from trueup.decide.pairing import (
-    Arms,
     FloatArray,
     Paired,
+    PairedRuns,
     Values,
     check_level,
     check_min_effect,
@@ -91,11 +91,11 @@ def compare(
         raise InvalidInputError(
             "greater_is_better must be True or False", repr(greater_is_better), "Choose one."
         )
-    arms = pair_up(candidate, baseline, paired=paired, allow_failed=allow_failed)
-    exponent = exponent_of(arms.differences)  # not 0 where float64 can't hold their squares
-    differences = scaled_by(arms.differences, exponent)
+    runs = pair_up(candidate, baseline, paired=paired, allow_failed=allow_failed)
+    exponent = exponent_of(runs.differences)  # not 0 where float64 can't hold their squares
+    differences = scaled_by(runs.differences, exponent)
     difference, radius = _mean_and_radius(differences, 1.0 - confidence_level)
-    better = _probability_of_better(arms, confidence_level, greater_is_better)
+    better = _probability_of_better(runs, confidence_level, greater_is_better)
     low, high = difference - radius, difference + radius
     least = float(scaled_by(np.array([min_effect]), exponent)[0])
     return Comparison(
@@ -106,17 +106,17 @@ def compare(
         p_better=better.value,
         p_better_low=better.low,
         p_better_high=better.high,
-        estimand=arms.estimand,
-        n_pairs=len(arms.pairs),
-        n_dropped=arms.n_dropped,
-        failed_candidate=arms.failed_candidate,
-        failed_baseline=arms.failed_baseline,
+        estimand=runs.estimand,
+        n_pairs=len(runs.pairs),
+        n_dropped=runs.n_dropped,
+        failed_candidate=runs.failed_candidate,
+        failed_baseline=runs.failed_baseline,
         min_effect=min_effect,
         confidence_level=confidence_level,
         greater_is_better=greater_is_better,
-        rows=rows and row_interval(rows, arms.pairs, confidence_level=confidence_level),
-        pairs=arms.pairs,
-        differences=arms.differences,
+        rows=rows and row_interval(rows, runs.pairs, confidence_level=confidence_level),
+        pairs=runs.pairs,
+        differences=runs.differences,
     )
 
 
@@ -125,10 +125,10 @@ def _mean_and_radius(differences: FloatArray, alpha: float) -> tuple[float, floa
     return float(np.mean(differences)), float(confidence_radius(moments, alpha)[-1])
 
 
-def _probability_of_better(arms: Arms, level: float, greater_is_better: bool) -> Proportion:
-    estimate = paired_win_rate if arms.estimand == "paired" else metric_accuracy
+def _probability_of_better(runs: PairedRuns, level: float, greater_is_better: bool) -> Proportion:
+    estimate = paired_win_rate if runs.estimand == "paired" else metric_accuracy
     sign = -1.0 if greater_is_better else 1.0
-    return estimate(sign * arms.candidate, sign * arms.baseline, confidence_level=level)
+    return estimate(sign * runs.candidate, sign * runs.baseline, confidence_level=level)
 
 
 def _verdict(low: float, high: float, min_effect: float, greater_is_better: bool) -> Verdict:

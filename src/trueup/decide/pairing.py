@@ -81,7 +81,7 @@ MINIMUM_SHARED = 3
 
 
 @dataclass(frozen=True)
-class Arms:
+class PairedRuns:
     """The finished runs of both arms and the pairs of them, in a fixed order of seeds.
 
     Attributes
@@ -112,7 +112,7 @@ class Arms:
 
 def pair_up(
     candidate: Values, baseline: Values, *, paired: Paired = "auto", allow_failed: bool = False
-) -> Arms:
+) -> PairedRuns:
     """Set the runs of two arms against each other.
 
     Raises
@@ -147,7 +147,7 @@ def pair_up(
             "Rescale the metric.",
         )
     n_finished = len(candidate) + len(baseline) - len(failed_first) - len(failed_second)
-    return Arms(
+    return PairedRuns(
         estimand="paired" if by_seed else "all pairs",
         pairs=pairs,
         candidate=_values(first),
@@ -166,8 +166,8 @@ def in_order(seeds: Iterable[Seed]) -> list[Seed]:
     return [*sorted(numbers), *sorted(others, key=str)]
 
 
-def _values(arm: Mapping[Seed, float]) -> FloatArray:
-    return np.array([arm[seed] for seed in in_order(arm)])
+def _values(by_seed: Mapping[Seed, float]) -> FloatArray:
+    return np.array([by_seed[seed] for seed in in_order(by_seed)])
 
 
 def _check_paired(paired: Paired) -> None:
@@ -178,15 +178,15 @@ def _check_paired(paired: Paired) -> None:
 
 
 def _finished(
-    name: str, arm: Values, allow_failed: bool
+    name: str, given: Values, allow_failed: bool
 ) -> tuple[dict[Seed, float], tuple[Seed, ...]]:
-    if not isinstance(arm, Mapping):
+    if not isinstance(given, Mapping):
         raise InvalidInputError(
             f"{name} must be a mapping seed -> value",
-            f"{type(arm).__name__}",
+            f"{type(given).__name__}",
             "Use dict(enumerate(values)) if the position is the seed.",
         )
-    values = {seed: _number(name, seed, value) for seed, value in arm.items()}
+    values = {seed: _number(name, seed, value) for seed, value in given.items()}
     failed = tuple(in_order(seed for seed, value in values.items() if not math.isfinite(value)))
     if failed and not allow_failed:
         raise InvalidInputError(
@@ -197,7 +197,7 @@ def _finished(
     finished = {seed: value for seed, value in values.items() if seed not in failed}
     if not finished:
         raise InvalidInputError(
-            f"{name} must hold at least one finished run", f"{len(arm)} failed", "Add seeds."
+            f"{name} must hold at least one finished run", f"{len(given)} failed", "Add seeds."
         )
     return finished, failed
 

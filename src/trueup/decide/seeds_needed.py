@@ -139,9 +139,9 @@ def required_seeds(
     check_level("power", power)
     check_level("confidence_level", confidence_level)
     check_min_effect(min_effect)
-    arms = _by_seed("candidate", candidate), _by_seed("baseline", baseline)
+    both = _by_seed("candidate", candidate), _by_seed("baseline", baseline)
     return seeds_from_differences(
-        pair_up(*arms, paired=paired).differences,
+        pair_up(*both, paired=paired).differences,
         power=power,
         min_effect=min_effect,
         confidence_level=confidence_level,

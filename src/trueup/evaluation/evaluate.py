@@ -11,6 +11,7 @@ import numpy as np
 
 from trueup._kernels import UInt64Array
 from trueup._kernels.hashing import rows_fingerprint, timed_ids
+from trueup.arguments import check_keywords, whole_number
 from trueup.errors import InexactSummaryError, InvalidInputError
 from trueup.evaluation.effective_rows import say_if_few
 from trueup.evaluation.thin_periods import join_thin_periods
@@ -19,10 +20,9 @@ from trueup.fields.columns import read_binary_rows
 from trueup.fields.measure import calibration_of_rows
 from trueup.losses import Loss
 from trueup.losses.elementary import scaled
-from trueup.read.columns import check_threads
-from trueup.read.frames import by_position, columns_of
+from trueup.read.frames import by_position, columns_of, require_fields
 from trueup.read.ids import FewIds
-from trueup.read.rows import Rows, read_rows, require_fields
+from trueup.read.rows import Rows, read_rows
 from trueup.read.times import read_times
 from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
@@ -116,7 +116,8 @@ def evaluate(
             repr(split),
             "Pass CrossFit(), HoldOut(), Rolling(period) or InSample().",
         )
-    check_threads(threads)
+    if threads is True or threads != 1:
+        whole_number("threads", threads, 1, "Pass the number of free cores.")
     given = {"y_true": y_true, "y_pred": y_pred, "y_logit": y_logit}
     given |= {"sample_weight": sample_weight, "row_id": row_id}
     fields = None if fields is None else columns_of(fields)
@@ -150,6 +151,11 @@ def evaluate(
     )
 
 
+_OPTIONS = sorted({*(evaluate.__kwdefaults__ or ())} - {"loss", "y_logit"})
+_OF_PROBABILITIES = ("y_true", "y_proba", "y_logit", *_OPTIONS)
+_OF_NUMBERS = ("y_true", "y_pred", *_OPTIONS)
+
+
 def calibrated_log_loss(
     y_true: Any, y_proba: Any = None, *, y_logit: Any = None, **options: Any
 ) -> float:
@@ -168,6 +174,7 @@ def calibrated_log_loss(
     >>> round(calibrated_log_loss([0, 1, 1, 0], [0.4, 0.7, 0.9, 0.5], split=InSample()), 4)
     0.3777
     """
+    check_keywords("calibrated_log_loss", options, _OF_PROBABILITIES)
     return evaluate(y_true, y_proba, y_logit=y_logit, loss="log_loss", **options).calibrated
 
 
@@ -189,6 +196,7 @@ def calibrated_brier_score(
     >>> round(calibrated_brier_score([0, 1, 0, 1], [0.6, 0.8, 0.5, 0.7], split=InSample()), 4)
     0.1546
     """
+    check_keywords("calibrated_brier_score", options, _OF_PROBABILITIES)
     return evaluate(y_true, y_proba, y_logit=y_logit, loss="brier_score", **options).calibrated
 
 
@@ -208,6 +216,7 @@ def calibrated_mean_squared_error(y_true: Any, y_pred: Any, **options: Any) -> f
     >>> calibrated_mean_squared_error([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], split=InSample())
     0.0
     """
+    check_keywords("calibrated_mean_squared_error", options, _OF_NUMBERS)
     return evaluate(y_true, y_pred, loss="mean_squared_error", **options).calibrated
 
 
@@ -227,6 +236,7 @@ def calibrated_poisson_deviance(y_true: Any, y_pred: Any, **options: Any) -> flo
     >>> round(calibrated_poisson_deviance([1, 2, 3], [2.0, 4.0, 6.0], split=InSample()), 6)
     0.0
     """
+    check_keywords("calibrated_poisson_deviance", options, _OF_NUMBERS)
     return evaluate(y_true, y_pred, loss="poisson_deviance", **options).calibrated
 
 

@@ -28,7 +28,7 @@ from trueup.read.columns import missing_values
 from trueup.read.csv_files import Dialect, Role, line_of
 from trueup.read.files import FileBatch, Paths, file_batches, require_rows, resolve
 from trueup.read.ids import IdTypes
-from trueup.read.targets import Notices
+from trueup.read.rows import Notices
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Split
 from trueup.summaries import LossSummary, summary_of

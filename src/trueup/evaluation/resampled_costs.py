@@ -17,17 +17,7 @@ _GROUPED = (LogLoss, PoissonDeviance, SquaredError)  # a cost of theirs hangs on
 
 
 def signed_roots(rows: Rows, n_resamples: int, rng: np.random.Generator) -> FloatArray:
-    """Return sign(c) sqrt(in-sample cost) of each bootstrap sample.
-
-    Parameters
-    ----------
-    rows : Rows
-        All rows, with one bias term. Many are resampled in groups.
-    n_resamples : int
-        Number of samples.
-    rng : Generator
-        Source of the samples.
-    """
+    """Return sign(c) sqrt(in-sample cost) of each bootstrap sample; many rows go in groups."""
     weight = np.ones(len(rows.y_true)) if rows.weight is None else rows.weight
     if len(weight) <= _FEW_ROWS or type(rows.loss) not in _GROUPED:
         drawn = _drawn_rows(weight, n_resamples, rng)

@@ -18,14 +18,7 @@ _NAMED = 3
 
 
 def join_thin_periods(rows: Rows, groups: GroupArray) -> GroupArray:
-    """Return groups in which each but the last can be fitted on.
-
-    Parameters
-    ----------
-    rows : Rows
-        Rows with times.
-    groups : int array of shape (n,)
-        Periods, numbered in order of time.
+    """Return groups in which each but the last can be fitted on; periods are in order of time.
 
     Raises
     ------

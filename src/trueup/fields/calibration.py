@@ -222,19 +222,7 @@ class FieldCalibration(Presented):
 def calibration_of(
     sums: LevelSums, epsilon: float, noise: Noise, p_value: FloatArray
 ) -> FieldCalibration:
-    """Put together what was measured of the levels of a field.
-
-    Parameters
-    ----------
-    sums : LevelSums
-        Of levels of positive weight.
-    epsilon : float
-        Of the Field-RCE.
-    noise : Noise
-        What chance does to the errors.
-    p_value : float array of shape (k,)
-        Of the probabilities of each level being right.
-    """
+    """Put together what was measured of the k levels of a field; each has positive weight."""
     worst = measure_cells(sums, p_value)
     return FieldCalibration(
         ece=absolute_error(sums),

@@ -41,15 +41,7 @@ def read_binary_rows(
     labels: Sequence[Any] | None = None,
     others: Mapping[str, Any] | None = None,
 ) -> BinaryRows:
-    """Return columns of equal length, of at least one row.
-
-    Parameters
-    ----------
-    y_true, y_pred, sample_weight, y_logit, labels : Any
-        The raw columns, as for :func:`trueup.evaluate`.
-    others : mapping of str to array-like, optional
-        Further columns, whose rows must be in the same order.
-    """
+    """Return columns of equal length, of at least one row; so must ``others`` be."""
     given = {"y_true": y_true, "y_proba": y_pred, "y_logit": y_logit}
     given = by_position(given | {"sample_weight": sample_weight}, labels=labels, others=others)
     y_true, y_pred, y_logit, sample_weight = given.values()
@@ -87,14 +79,8 @@ def sums_by_code(
 ) -> FloatArray | None:
     """Return the sums of 1, label and probability at each integer code of the field.
 
-    None where the columns are not plain, or a row is not valid: they are then read with care.
-
-    Parameters
-    ----------
-    y_true, y_proba, field, sample_weight : Any
-        The raw columns.
-    whole : bool, default False
-        Whether to sum all that ``add_cells`` does; many levels then take several times as long.
+    None where the columns are not plain, or a row is not valid: they are then read with care. The
+    ``whole`` of what ``add_cells`` sums takes several times as long where levels are many.
     """
     if not _are_plain([(y_true, "fiub"), (y_proba, "f"), (field, "iu")], sample_weight):
         return None
@@ -109,16 +95,9 @@ def sums_by_code(
 def sums_by_bin(
     y_true: Any, y_proba: Any, sample_weight: Any, inner: FloatArray
 ) -> FloatArray | None:
-    """Return the numbers of rows and the sums of labels and probabilities in bins of equal width.
+    """Return the numbers of rows and the sums of labels and probabilities between ``inner`` edges.
 
     None where the columns are not plain, or a row is not valid.
-
-    Parameters
-    ----------
-    y_true, y_proba, sample_weight : Any
-        The raw columns.
-    inner : float array of shape (n_bins - 1,)
-        Edges between the bins.
     """
     if not _are_plain([(y_true, "fiub"), (y_proba, "f")], sample_weight):
         return None

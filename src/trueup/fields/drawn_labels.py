@@ -24,14 +24,8 @@ _MANY_TRIALS = 50  # one more or less moves their variance by 2% at most
 class Plan:
     """What is drawn for each of k levels.
 
-    Attributes
-    ----------
-    shift : float array of shape (k,)
-        From the probabilities to plausible other ones.
-    pair_share : float array of shape (k,)
-        Factor of the pairs of rows in the squared error.
-    epsilon : float
-        Of the Field-RCE.
+    ``shift`` leads from the probabilities to plausible other ones, ``pair_share`` is the factor of
+    the pairs of rows in the squared error.
     """
 
     shift: FloatArray
@@ -63,12 +57,8 @@ class Draws:
     truth: float
 
     def __add__(self, other: Draws) -> Draws:
-        return Draws(
-            self.gap + other.gap,
-            self.relative_gap + other.relative_gap,
-            self.pairs + other.pairs,
-            self.truth + other.truth,
-        )
+        own, others = vars(self).values(), vars(other).values()
+        return Draws(*(mine + theirs for mine, theirs in zip(own, others, strict=True)))
 
 
 def draw_rows(cells: Cells, plan: Plan, n_draws: int, rng: np.random.Generator) -> Draws:

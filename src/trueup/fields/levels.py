@@ -24,15 +24,7 @@ _TEXT = {str, float, type(None)}
 
 @dataclass(frozen=True)
 class Levels:
-    """Level of each row.
-
-    Attributes
-    ----------
-    codes : int array of shape (n,)
-        Index of the level of each row.
-    names : tuple of str
-        The levels that occur.
-    """
+    """Level of each row: ``codes``, shape (n,), are places in ``names``, all of which occur."""
 
     codes: NDArray[np.intp]
     names: tuple[str, ...]
@@ -41,15 +33,7 @@ class Levels:
 def read_levels(field: Any, name: str, n_quantiles: int = 20) -> Levels:
     """Return the level of each row: categories as they are, fractional numbers by quantiles.
 
-    Parameters
-    ----------
-    field : array-like of shape (n,)
-        Strings, integers, booleans, dates or categories; a missing value is a level of its own.
-        Floating-point numbers with a fractional part are cut at their quantiles.
-    name : str
-        Name of the field, for messages.
-    n_quantiles : int, default 20
-        Number of quantile bins, at least 2.
+    A missing value is a level of its own.
     """
     if isinstance(n_quantiles, bool) or n_quantiles < 2:
         raise InvalidInputError("n_quantiles must be at least 2", repr(n_quantiles), "20 is usual.")
@@ -70,13 +54,7 @@ def read_levels(field: Any, name: str, n_quantiles: int = 20) -> Levels:
 
 
 def require_few_levels(n_levels: int, name: str) -> None:
-    """Refuse a field that has more levels than are judged one by one.
-
-    Raises
-    ------
-    UnscorableInputError
-        Which ``trueup_mlflow.log_evaluation`` turns into a warning.
-    """
+    """Refuse a field that has more levels than are judged one by one; it is unscorable then."""
     allowed = raisable_limit(LIMIT_VARIABLE, _DEFAULT_LIMIT, "levels")
     if n_levels > allowed:
         raise UnscorableInputError(

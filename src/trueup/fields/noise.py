@@ -60,18 +60,8 @@ def measure_noise(
 ) -> Noise:
     """Simulate labels from the probabilities and summarise what the errors do.
 
-    Parameters
-    ----------
-    sums : LevelSums
-        Of the levels.
-    epsilon : float
-        Of the Field-RCE.
-    random_state : int
-        Seed of the labels.
-    rows : Cells, optional
-        The rows; without them the sums over all levels are drawn.
-    floor : float, optional
-        The floor of the Field-ECE, where it is known; else the mean of the simulated errors.
+    Without ``rows`` the sums over all levels are drawn. The floor of the Field-ECE is the mean of
+    the simulated errors where it is not known.
     """
     debiased = squared_error(sums)
     plan = Plan(_plausible_shift(sums, debiased), sums.pair_share, epsilon)

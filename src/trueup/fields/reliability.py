@@ -24,15 +24,8 @@ def weighted_quantiles(
 ) -> FloatArray:
     """Return the quantiles of numpy's default kind.
 
-    Parameters
-    ----------
-    values : float array of shape (n,)
-        Values, at least one of positive weight.
-    shares : float array
-        In [0, 1].
-    weight : float array of shape (n,), optional
-        Non-negative weights. Integers count repetitions; others are first divided by their mean, so
-        that their scale does not matter.
+    Integer weights count repetitions; others are first divided by their mean, so that their scale
+    does not matter.
 
     Examples
     --------
@@ -75,8 +68,6 @@ def _without_scale(weight: FloatArray) -> FloatArray:
 
 
 _BLOCK = 16_384
-
-
 _MOST_BINS = 1_000_000
 
 
@@ -200,16 +191,6 @@ def reliability_curve(
     confidence_level : float, default 0.95
         Of the interval of each rate, for each bin by itself.
 
-    Returns
-    -------
-    ReliabilityCurve
-        One entry for each bin that holds rows.
-
-    Raises
-    ------
-    InvalidInputError
-        If an argument has the wrong shape, type or range.
-
     Notes
     -----
     The interval treats the rows of a bin as equally probable, which makes it slightly wide; with
@@ -222,7 +203,10 @@ def reliability_curve(
     >>> curve.mean_proba.round(2).tolist(), curve.rate.tolist()
     ([0.3, 0.8], [0.5, 1.0])
     """
-    _check_options(n_bins, strategy, confidence_level)
+    if n_bins < 1:
+        raise InvalidInputError("n_bins must be at least 1", repr(n_bins), "15 is usual.")
+    check_one_of("strategy", strategy, ("uniform", "quantile"), "Choose one of the two.")
+    check_fraction("confidence_level", confidence_level, "0.95 is usual.")
     label, proba = read_binary_labels(y_true), read_probabilities(y_proba)
     if len(label) != len(proba) or len(label) == 0:
         raise InvalidInputError(
@@ -235,7 +219,10 @@ def reliability_curve(
         )
     given = read_weight(sample_weight, len(label))
     weight = np.ones(len(label)) if given is None else given
-    bins = _bins(proba, n_bins, strategy, given)
+    inner = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
+    bins = _bins_of(
+        proba, inner if strategy == "uniform" else weighted_quantiles(proba, inner, given)
+    )
     total = _sums(bins, weight, n_bins)
     kept = total > 0.0
     rate = _sums(bins, weight * label, n_bins)[kept] / total[kept]
@@ -250,21 +237,6 @@ def reliability_curve(
         count=np.bincount(bins, minlength=n_bins)[kept],
         weight=total[kept],
     )
-
-
-def _check_options(n_bins: int, strategy: str, confidence_level: float) -> None:
-    if n_bins < 1:
-        raise InvalidInputError("n_bins must be at least 1", repr(n_bins), "15 is usual.")
-    check_one_of("strategy", strategy, ("uniform", "quantile"), "Choose one of the two.")
-    check_fraction("confidence_level", confidence_level, "0.95 is usual.")
-
-
-def _bins(
-    proba: FloatArray, n_bins: int, strategy: str, weight: FloatArray | None
-) -> NDArray[np.intp]:
-    inner = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
-    edges = inner if strategy == "uniform" else weighted_quantiles(proba, inner, weight)
-    return _bins_of(proba, edges)
 
 
 def _sums(bins: NDArray[np.intp], values: FloatArray, n_bins: int) -> FloatArray:

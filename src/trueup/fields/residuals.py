@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -15,8 +16,7 @@ from trueup.fields.columns import require_rows
 from trueup.fields.levels import read_levels
 from trueup.losses import LOSSES, FloatArray
 from trueup.read.columns import column, floats, read_weight, refuse_rows
-from trueup.read.rows import read_prediction
-from trueup.read.targets import Notices, check_prediction, read_labels
+from trueup.read.targets import check_prediction, read_labels, read_prediction
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,9 @@ def read_number_rows(
     sample_weight: Any = None,
     exposure: Any = None,
 ) -> NumberRows:
-    """Read rows of positive weight for a loss of numbers; an exposure multiplies the predictions.
-
-    Raises
-    ------
-    InvalidInputError
-        If an argument has the wrong shape, type or range.
-    """
+    """Read rows of positive weight for a loss of numbers; exposure multiplies predictions."""
     actual = read_labels(column(y_true, "y_true"), LOSSES[loss], None, 1)
-    expected = check_prediction(read_prediction(y_pred, None), LOSSES[loss], Notices())
+    expected = check_prediction(read_prediction(y_pred, None), LOSSES[loss], Counter())
     _require_rows("y_pred", expected, len(actual))
     if exposure is not None:
         expected = expected * _read_exposure(exposure, len(actual))

@@ -55,18 +55,9 @@ class LevelSums:
 
         They are w, w y, w p, w p^2, w^2, 1, w^2 p (1 - p) and w^2 (y - p)^2.
         """
-        total, label, proba, square, weight_square, count, variance, miss_square = table.T
-        return cls(
-            names,
-            count.astype(np.intp),
-            total,
-            label,
-            proba,
-            square,
-            weight_square,
-            variance,
-            miss_square,
-        )
+        total, label, proba, square, weight_square, count, *squares = table.T
+        linear = (total, label, proba, square, weight_square)
+        return cls(names, count.astype(np.intp), *linear, *squares)
 
     def only(self, levels: slice | NDArray[np.bool_]) -> LevelSums:
         """Return the sums of some levels, without their names."""

@@ -54,10 +54,7 @@ def softmax(logit: FloatArray) -> FloatArray:
 def exponent_of(values: FloatArray) -> int:
     """Return the power of two that the largest magnitude is near to; 0 where no scaling is needed.
 
-    Parameters
-    ----------
-    values : float array of shape (n,)
-        Numbers; where one is not finite, or all are zero, the answer is 0.
+    That is where all are zero, or one is not finite.
     """
     if values.size == 0:
         return 0

@@ -17,21 +17,9 @@ Judge = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 class Batch:
-    """Features and predictions of operational rows.
+    """Features and predictions of m operational rows, with the columns of the reference.
 
-    Parameters
-    ----------
-    encoder : FeatureEncoder
-        Fitted on the reference.
-    X : array-like of shape (m, d) or data frame
-        Features with the columns of the reference.
-    y_pred : array-like of shape (m,)
-        Predictions of the monitored model.
-
-    Raises
-    ------
-    InvalidInputError
-        If X is not a table, or there is not one finite prediction for each row.
+    X must be a table, and have one finite prediction for each row.
     """
 
     def __init__(self, encoder: FeatureEncoder, X: Any, y_pred: Any) -> None:

@@ -22,13 +22,7 @@ FAR = 1e6
 
 
 def finite_vector(name: str, values: Any, n: int | None = None) -> FloatArray:
-    """Return the values as float64 of shape (n,).
-
-    Raises
-    ------
-    InvalidInputError
-        If they are not a vector of numbers of that length, or one is NaN, infinite or beyond 1e60.
-    """
+    """Return the values as float64 of shape (n,), none of them NaN, infinite or beyond 1e60."""
     if type(values) is not np.ndarray:
         refuse_missing(values, np.asarray(values), name)
     try:
@@ -82,13 +76,7 @@ def numeric_columns(X: Any) -> dict[str, FloatArray]:
 
 
 def as_table(X: Any) -> Any:
-    """Return a data frame as it is, and anything else as a 2-D array.
-
-    Raises
-    ------
-    InvalidInputError
-        If it has another number of dimensions or is empty.
-    """
+    """Return a data frame as it is, and anything else as a 2-D array; neither may be empty."""
     if hasattr(X, "columns"):
         return X
     array = np.asarray(X)
@@ -149,13 +137,7 @@ def kind_of(values: NDArray[Any]) -> Kind:
 def numbers_of(
     name: str, values: NDArray[Any], missing: NDArray[np.bool_], first_row: int = 0
 ) -> FloatArray:
-    """Return the values as float64 with NaN where they are missing.
-
-    Raises
-    ------
-    InvalidInputError
-        If one is no number, or infinite.
-    """
+    """Return the values as float64 with NaN where they are missing; none may be infinite."""
     try:
         numbers = np.where(missing, np.nan, values).astype(np.float64)
     except (OverflowError, TypeError, ValueError):

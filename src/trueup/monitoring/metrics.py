@@ -62,13 +62,7 @@ class RowMetric:
         return _WORDS.get(self.name, self.name.replace("_", " "))
 
     def of(self, y_true: FloatArray, y_pred: FloatArray) -> FloatArray:
-        """Return the loss of each row.
-
-        Raises
-        ------
-        InvalidInputError
-            If the metric does not take such labels or predictions.
-        """
+        """Return the loss of each row; refuse labels or predictions that it does not take."""
         self.require(y_true, y_pred)
         return self.of_rows(y_true, y_pred)
 
@@ -134,12 +128,7 @@ class SquaredForm:
 
 
 def metric_of(name: str) -> RowMetric:
-    """Return the metric of a name, short or as of scikit-learn.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is none.
+    """Return the metric of a name that is known, short or as of scikit-learn.
 
     Examples
     --------

@@ -29,13 +29,7 @@ class Categories:
 
 
 def array_of_column(batch: pa.RecordBatch, name: str) -> NDArray[Any]:
-    """Return the values of a column.
-
-    Raises
-    ------
-    InvalidInputError
-        If a value is missing.
-    """
+    """Return the values of a column; refuse missing ones."""
     column = batch.column(name)
     if column.null_count:
         first = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0]
@@ -73,15 +67,7 @@ def missing_rows_of(column: pa.Array | pa.ChunkedArray, *, is_cells: bool) -> ND
 
 
 def ids_of_column(column: pa.Array, source: object = "row_id") -> tuple[UInt64Array, bool]:
-    """Return the 64-bit id of each row, and whether all of them are integers.
-
-    Parameters
-    ----------
-    column : pyarrow.Array without nulls
-        Integers, or text.
-    source : object
-        What messages call the column.
-    """
+    """Return the 64-bit id of each row, none null, and whether all of them are integers."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):

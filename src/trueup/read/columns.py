@@ -16,21 +16,8 @@ from trueup.losses import FloatArray
 def refuse_missing(values: Any, array: NDArray[Any], name: str) -> None:
     """Refuse a column that misses values, saying how many and where the first is.
 
-    NaN in a column of plain floats is a number that is not finite: another check's message.
-
-    Parameters
-    ----------
-    values : Any
-        The column as it came, which may tell a missing value from NaN.
-    array : array of shape (n,) or (n, k)
-        The same column as an array.
-    name : str
-        What messages call it.
-
-    Raises
-    ------
-    InvalidInputError
-        If a value is missing.
+    ``values`` is the column as it came, which may tell a missing value from NaN: NaN in a column of
+    plain floats is a number that is not finite, another check's message.
     """
     missing = missing_rows(values, array)
     if missing is not None and missing.any():
@@ -216,6 +203,27 @@ def _no_numbers(array: NDArray[Any], name: str) -> InvalidInputError:
     return InvalidInputError(f"{name} must be numbers", got, fix)
 
 
+LOST_LABEL = "It looks like a missing label: drop its row, or fill it."
+_ZERO_OR_ONE = frozenset({"0", "1", "0.0", "1.0", "true", "false"})
+
+
+def no_labels(raw: NDArray[Any]) -> InvalidInputError:
+    """Return the refusal of labels that are no numbers: missing ones, a stray one, or names."""
+    rule = "y_true must be 0 and 1, or labels must name the classes"
+    values = [str(value).strip() for value in raw.tolist()]
+    lost = next((i for i, value in enumerate(values) if reads_as_missing(value)), None)
+    stray = next((i for i, value in enumerate(values) if value.lower() not in _ZERO_OR_ONE), None)
+    if lost is not None:
+        fix = f"{LOST_LABEL} If it is a class, pass labels=[negative, positive]."
+        return InvalidInputError(rule, f"{shown(raw[lost])} at index {lost}", fix)
+    if stray is not None and not _ZERO_OR_ONE.isdisjoint(value.lower() for value in values):
+        fix = "Correct the label or drop its row. Pass labels=[negative, positive] for other names."
+        return InvalidInputError(rule, f"{shown(raw[stray])} at index {stray}", fix)
+    names = ", ".join(map(shown, dict.fromkeys(values[:1_000])))
+    got = f"dtype {raw.dtype}, which holds {names[:_LONGEST]}"
+    return InvalidInputError(rule, got, "Pass labels=[negative, positive].")
+
+
 def plain_numbers(array: NDArray[Any]) -> NDArray[Any]:
     """Turn a column of objects into floats if all are Decimal, Fraction, Python numbers, bools."""
     plain = array.dtype.kind == "O" and all(isinstance(v, Number | np.bool_) for v in array.flat)
@@ -268,13 +276,3 @@ def read_weight(sample_weight: Any, n: int, *, may_be_zero: bool = False) -> Flo
             "sample_weight must hold a positive weight", "zeros only", "Drop the argument."
         )
     return weight
-
-
-def check_threads(threads: Any) -> None:
-    """Refuse what is no number of threads."""
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
-        raise InvalidInputError(
-            "threads must be an integer of at least 1",
-            repr(threads),
-            "Pass the number of free cores.",
-        )

@@ -32,13 +32,7 @@ _BAD_VALUE = re.compile(r"CSV column #(\d+):.*invalid value '(.*)'", re.DOTALL)
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a CSV file separates cells and decimals.
-
-    Attributes
-    ----------
-    sep, decimal : str or None
-        One character each; None where it is to be recognised.
-    """
+    """How a CSV file separates cells and decimals; None is to be recognised."""
 
     sep: str | None = None
     decimal: str | None = None
@@ -66,19 +60,7 @@ class Dialect:
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A CSV file whose header was read.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    names : tuple of str
-        Its columns.
-    sep, decimal : str
-        How it separates cells and decimals.
-    was_recognised : bool
-        Whether that was neither given nor the usual comma and point.
-    """
+    """A CSV file whose header was read; its separators may have been recognised, not given."""
 
     path: Path
     names: tuple[str, ...]
@@ -155,19 +137,8 @@ def unreadable(file: Path, reason: str) -> InvalidInputError:
 def open_csv_file(path: Path, roles: Mapping[str, Role] | None, dialect: Dialect) -> CsvFile:
     """Read the header of a CSV file, and recognise what the dialect leaves open.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    roles : mapping of str to Role, optional
-        The columns that are asked for; all by default.
-    dialect : Dialect
-        What was given.
-
-    Raises
-    ------
-    InvalidInputError
-        If the file is empty or no UTF-8 text, or a column is missing or there twice.
+    Refused are files that are empty or no UTF-8 text, and a column asked for that is missing or
+    there twice.
     """
     sample = _sample(path)
     by_sep = {sep: _header(sample, sep) for sep in (dialect.sep or _SEPARATORS)}

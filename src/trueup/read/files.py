@@ -38,19 +38,7 @@ _DEFAULT_LIMIT = 512 * 2**20
 
 @dataclass(frozen=True)
 class FileBatch:
-    """Rows of a file.
-
-    Attributes
-    ----------
-    table : pyarrow.RecordBatch
-        The columns asked for.
-    file : Path
-        The file.
-    first_row : int
-        Position of the first row in the file.
-    csv : CsvFile or None
-        The file's header where its cells are text.
-    """
+    """Rows of a file, the first at a position in it; ``csv`` is set where cells are text."""
 
     table: pa.RecordBatch
     file: Path
@@ -59,13 +47,7 @@ class FileBatch:
 
 
 def resolve(paths: Paths) -> list[Path]:
-    """Return the files that paths and globs name, each once.
-
-    Raises
-    ------
-    InvalidInputError
-        If a path or a glob names no file, or one of another type.
-    """
+    """Return the files that paths and globs name, each once; refuse other types and no files."""
     given = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     found: dict[Path, None] = {}
     for path in [fspath(path) for path in given]:

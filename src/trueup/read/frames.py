@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from trueup.errors import InvalidInputError
+from trueup.losses import Loss
 from trueup.read.columns import as_array
 from trueup.user_warning import warn_user
 
@@ -19,19 +20,7 @@ _SHOWN = 20
 def require_columns(wanted: Iterable[str], present: Sequence[str], source: object) -> None:
     """Refuse a table that lacks a column, or has one twice.
 
-    Parameters
-    ----------
-    wanted : iterable of str
-        Names that are asked for.
-    present : sequence of str
-        Names of the table, in its order.
-    source : object
-        What messages call the table.
-
-    Raises
-    ------
-    InvalidInputError
-        With the name that differs by blanks or case only, where there is one.
+    The refusal names the column that differs by blanks or case only, where there is one.
 
     Examples
     --------
@@ -68,13 +57,7 @@ def _bare(name: str) -> str:
 
 
 def names_of(frame: Any) -> list[Any] | None:
-    """Return the names of a frame's columns; None of anything else.
-
-    Raises
-    ------
-    InvalidInputError
-        If two columns have one name.
-    """
+    """Return the names of a frame's columns, all different; None of anything else."""
     columns = getattr(frame, "column_names", None)  # of pyarrow
     if columns is None and hasattr(frame, "shape") and len(frame.shape) == 2:
         columns = getattr(frame, "columns", None)
@@ -102,21 +85,8 @@ def columns_of(fields: Any) -> Any:
 def class_columns(values: Any, name: str, labels: Sequence[Any] | None, y_true: Any) -> Any:
     """Return predictions with the columns of named classes in the order of the labels.
 
-    Parameters
-    ----------
-    values : Any
-        Predictions; what has no names of columns is returned as it is.
-    name : str
-        What messages call them.
-    labels : sequence, optional
-        The classes in their order; the sorted labels by default.
-    y_true : Any
-        Labels.
-
-    Raises
-    ------
-    InvalidInputError
-        If ``labels`` names other classes than the columns do, or a name is there twice.
+    Those are sorted by default, and must be the classes that the columns name. What has no names of
+    columns is returned as it is.
     """
     names = names_of(values)
     if names is None or len(names) < 2 or _are_positions(values, names):
@@ -166,15 +136,6 @@ def by_position(
     others: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the columns of a call such that position alone pairs their rows and classes.
-
-    Parameters
-    ----------
-    columns : mapping of str to array-like
-        Labels, predictions, weights and ids, by argument.
-    labels : sequence, optional
-        The classes in their order.
-    others : mapping of str to array-like, optional
-        Further columns of the call, whose indexes are looked at only.
 
     Raises
     ------
@@ -229,3 +190,19 @@ def _is_permutation(one: Any, other: Any) -> bool:
         return bool(one.sort_values().equals(other.sort_values()))
     except TypeError:  # labels of several types have no order
         return bool(one.isin(other).all() and other.isin(one).all())
+
+
+def require_fields(fields: Any, loss: Loss) -> None:
+    """Refuse fields that are no mapping, or that go with a loss without probabilities."""
+    if not hasattr(fields, "items"):
+        raise InvalidInputError(
+            "fields must be a mapping of name to column",
+            f"{type(fields).__name__}",
+            "Pass a dict or a data frame.",
+        )
+    if list(fields) and loss.task != "binary":
+        raise InvalidInputError(
+            "fields must go with a loss of binary probabilities",
+            f"loss {loss.name!r}",
+            "Drop fields.",
+        )

@@ -136,20 +136,6 @@ def read_ids(row_id: Any, n: int, first_row: int = 0) -> UInt64Array:
 
     Text that is how an integer is written down, such as "7" and not "07", is that integer: a CSV
     file can't tell the two apart.
-
-    Parameters
-    ----------
-    row_id : array-like of shape (n,) or None
-        Integers or strings.
-    n : int
-        Number of rows.
-    first_row : int, default 0
-        Position of the first row, where there are no ids.
-
-    Raises
-    ------
-    InvalidInputError
-        If the ids are neither integers nor strings, miss somewhere, or are not one per row.
     """
     if row_id is None:
         return np.arange(first_row, first_row + n, dtype=np.uint64)
@@ -166,19 +152,7 @@ def read_ids(row_id: Any, n: int, first_row: int = 0) -> UInt64Array:
 
 
 def id_texts(values: Any, name: str = "row_id") -> NDArray[np.object_]:
-    """Return each id as text, by which tables of different origin can be joined.
-
-    Parameters
-    ----------
-    values : array-like of shape (n,)
-        Integers or strings; the integer 7 is the text "7".
-    name : str, default "row_id"
-        What messages call the column.
-
-    Raises
-    ------
-    InvalidInputError
-        If the ids are neither integers nor strings, or miss somewhere.
+    """Return each id as text, by which tables of different origin can be joined: 7 is "7".
 
     Examples
     --------
@@ -219,13 +193,7 @@ def _id_of(text: str) -> int:
 
 
 def id_column(values: Any, name: str = "row_id") -> NDArray[Any]:
-    """Return integers as an array of integers, and text as one of objects.
-
-    Raises
-    ------
-    InvalidInputError
-        If the ids are neither integers of 64 bits nor strings, or miss somewhere.
-    """
+    """Return integers of 64 bits as an array of integers, and text as one of objects."""
     ids = column(values, name, may_miss=True)
     listed = ids.tolist() if ids.dtype.kind in "OUT" else []
     if listed and _are_texts(listed):

@@ -1,9 +1,12 @@
-"""Validation rows in one form, after every check."""
+"""Validation rows in one form, after every check, and what should be said of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,17 +15,21 @@ from numpy.typing import NDArray
 from trueup._kernels import UInt64Array
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import FloatArray, Loss, for_columns, get_loss
-from trueup.read.columns import as_array, column, read_weight
-from trueup.read.ids import read_ids
+from trueup.losses.elementary import expit
+from trueup.read.columns import column, read_weight
+from trueup.read.ids import FewIds, read_ids
 from trueup.read.targets import (
-    Notices,
-    Place,
+    ROW_SUM_TOLERANCE,
+    SATURATING_LOGIT,
     check_logit,
     check_prediction,
+    n_columns,
     read_labels,
+    read_prediction,
 )
 from trueup.read.times import read_times
 from trueup.splits import GroupArray
+from trueup.user_warning import warn_user
 
 
 @dataclass(frozen=True)
@@ -60,14 +67,9 @@ class Rows:
 
     def only(self, kept: NDArray[np.bool_]) -> Rows:
         """Return the rows of a mask."""
-        return Rows(
-            self.loss,
-            self.y_true[kept],
-            self.margin[kept],
-            None if self.weight is None else self.weight[kept],
-            self.row_id[kept],
-            None if self.times is None else self.times[kept],
-        )
+        parts = [item for item in vars(self).items() if isinstance(item[1], np.ndarray)]
+        columns: dict[str, Any] = {name: part[kept] for name, part in parts}
+        return replace(self, **columns)
 
     def support(self, groups: GroupArray, n_groups: int) -> NDArray[np.intp]:
         """Return the rows of positive weight in each group and class, (n_groups, n_classes or 1).
@@ -79,6 +81,159 @@ class Rows:
         if self.weight is not None:
             cell = cell[self.weight > 0.0]
         return np.bincount(cell, minlength=n_groups * n_classes).reshape(n_groups, n_classes)
+
+
+_HEAD = 16
+_TELLING_ROWS = 50
+"""With fewer rows, equal columns and logits in [0, 1] may be chance."""
+_PERCENT_TOLERANCE = 0.02
+"""Percentages are written with few digits."""
+_LARGE_LOGIT = 5.0
+"""Logits none of which is below 0 or beyond this may be of an early epoch, and no percentages."""
+_known: ContextVar[bool] = ContextVar("columns_are_known", default=False)
+
+
+@contextmanager
+def columns_are_known() -> Iterator[None]:
+    """Doubt no column that a framework has named: the logits of a first epoch may be in [0, 1]."""
+    before = _known.set(True)
+    try:
+        yield
+    finally:
+        _known.reset(before)
+
+
+@dataclass
+class _Gain:
+    """By how much logits fit better as probabilities times ``scale``, over rows that may be these.
+
+    The squared error tells; of several classes the sum of a row: 1 where it is that of
+    probabilities, else -1.
+    """
+
+    scale: float
+    n: int = 0
+    largest: float = 0.0
+    total: float = 0.0
+    squares: float = 0.0
+
+    def look(self, y_true: FloatArray, logit: FloatArray, n: int) -> None:
+        """Add n rows, if all of their logits are from 0 to ``scale``."""
+        if logit.min() < 0.0 or logit.max() > self.scale:
+            return
+        share = logit / self.scale
+        if logit.ndim == 2:
+            tolerance = ROW_SUM_TOLERANCE if self.scale == 1.0 else _PERCENT_TOLERANCE
+            gains = np.where(np.abs(share.sum(axis=1) - 1.0) <= tolerance, 1.0, -1.0)
+        else:
+            gains = np.asarray((y_true - expit(logit)) ** 2 - (y_true - share) ** 2)
+        mean, square = float(gains.mean()), float((gains**2).mean())
+        self.add(_Gain(self.scale, n, float(logit.max()), mean * n, square * n))
+
+    def add(self, other: _Gain) -> None:
+        """Add the rows of another part of the call."""
+        self.n += other.n
+        self.largest = max(self.largest, other.largest)
+        self.total += other.total
+        self.squares += other.squares
+
+    def is_clear(self, n: int) -> bool:
+        """Tell whether all n rows were added, and gain by more than two standard errors.
+
+        Small logits of an early epoch do not.
+        """
+        if self.n != n:
+            return False
+        mean = self.total / n
+        variance = max(self.squares / n - mean**2, 0.0)
+        return mean > 2.0 * float(np.sqrt(variance / n))
+
+
+@dataclass
+class Notices:
+    """What is valid, but should be said once for all rows of a call."""
+
+    sums: Counter[str] = field(default_factory=Counter)
+    """Rows by what was seen of them."""
+    equal_range: tuple[float, float] = (np.inf, -np.inf)
+    """Of the predictions in blocks where they equal the labels."""
+    as_shares: _Gain = field(default_factory=lambda: _Gain(1.0))
+    as_percentages: _Gain = field(default_factory=lambda: _Gain(100.0))
+    ids: FewIds | None = None
+
+    def look(
+        self, y_true: FloatArray, given: FloatArray, weight: FloatArray | None, *, is_logit: bool
+    ) -> None:
+        """Keep what tells that a column is not what it is said to be; a few rows tell mostly."""
+        if len(given) == 0:
+            return
+        head = given[:_HEAD]
+        n = len(given) if weight is None else int(np.count_nonzero(weight))
+        self.sums["seen"] += n
+        if np.array_equal(head, y_true[:_HEAD]) and np.array_equal(given, y_true):
+            self.sums["equal"] += n
+            self._widen(float(given.min()), float(given.max()))
+        if is_logit and head.min() >= 0.0:
+            self.as_shares.look(y_true, given, n)
+            self.as_percentages.look(y_true, given, n)
+
+    def _widen(self, low: float, high: float) -> None:
+        self.equal_range = min(self.equal_range[0], low), max(self.equal_range[1], high)
+
+    def add(self, other: Notices) -> None:
+        """Count the rows of another part of the call."""
+        self.sums.update(other.sums)
+        self._widen(*other.equal_range)
+        self.as_shares.add(other.as_shares)
+        self.as_percentages.add(other.as_percentages)
+        if other.ids is not None:
+            self.ids = self.ids or FewIds()
+            self.ids.add(other.ids)
+
+    def warn(self) -> None:
+        """Warn the caller of trueup."""
+        for dtype, logit in SATURATING_LOGIT.items():
+            if n_saturated := self.sums[dtype]:
+                warn_user(
+                    f"{n_saturated} {dtype} predictions are exactly 1.0: {dtype} probabilities "
+                    f"saturate at a logit of {logit}. Pass y_logit, or float64 probabilities."
+                )
+        if n_clipped := self.sums["clipped"]:
+            warn_user(
+                f"{n_clipped} predictions are 0 or 1, or closer to it than float64's eps; "
+                "the logarithm is clipped at eps."
+            )
+        if self.ids is not None:
+            self.ids.warn()
+        if self.sums["seen"] >= _TELLING_ROWS and not _known.get():
+            self._warn_of_mistaken_columns(self.sums["seen"])
+
+    def _warn_of_mistaken_columns(self, n: int) -> None:
+        low, high = self.equal_range
+        percentages = self.as_percentages
+        if self.sums["equal"] == n and low < high:
+            warn_user(
+                f"The predictions equal y_true in all {n:,} rows: a column of labels may "
+                "have been taken for them. Pass what the model predicted."
+            )
+        elif self.as_shares.is_clear(n):
+            warn_user(
+                f"All {n:,} values of y_logit are in [0, 1], and fit better as "
+                "probabilities. If they are, pass them as y_pred."
+            )
+        elif percentages.largest > _LARGE_LOGIT and percentages.is_clear(n):
+            warn_user(
+                f"All {n:,} values of y_logit are in [0, 100], and fit better as "
+                "percentages. If they are, divide by 100 and pass them as y_pred."
+            )
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a block of rows lies among the rows of one call, and the notices of that call."""
+
+    first_row: int
+    notices: Notices
 
 
 def read_rows(
@@ -122,12 +277,11 @@ def read_rows(
         )
     first_row, notices = (0, Notices()) if place is None else (place.first_row, place.notices)
     positions = np.arange(first_row, first_row + n, dtype=np.uint64)
-    given = (
-        check_prediction(prediction, chosen, notices)
-        if y_logit is None
-        else check_logit(prediction, chosen)
-    )
-    margin = chosen.link(given) if y_logit is None else given
+    if y_logit is None:
+        given = check_prediction(prediction, chosen, notices.sums)
+        margin = chosen.link(given)
+    else:
+        given = margin = check_logit(prediction, chosen)
     targets = read_labels(raw_labels, chosen, labels, n_classes=n_columns(prediction))
     weight = read_weight(sample_weight, n, may_be_zero=place is not None)
     notices.look(targets, given, weight, is_logit=y_logit is not None)
@@ -142,44 +296,3 @@ def read_rows(
     if place is None:
         notices.warn()
     return rows
-
-
-def read_prediction(y_pred: Any, y_logit: Any) -> NDArray[Any]:
-    """Return the array that was given, of one or two dimensions."""
-    if (y_pred is None) == (y_logit is None):
-        got = "neither" if y_pred is None else "both"
-        raise InvalidInputError(
-            "y_pred must be given, or y_logit in its place",
-            got,
-            "Pass exactly one of the two.",
-        )
-    name, values = ("y_pred", y_pred) if y_logit is None else ("y_logit", y_logit)
-    array = as_array(values, name)
-    if array.ndim not in (1, 2):
-        raise InvalidInputError(
-            f"{name} must have one or two dimensions",
-            f"shape {array.shape}",
-            "Pass one row of predictions for each row.",
-        )
-    return array
-
-
-def n_columns(prediction: NDArray[Any]) -> int:
-    """Return the number of columns, 1 for a one-dimensional array."""
-    return prediction.shape[1] if prediction.ndim == 2 else 1
-
-
-def require_fields(fields: Any, loss: Loss) -> None:
-    """Refuse fields that are no mapping, or that go with a loss without probabilities."""
-    if not hasattr(fields, "items"):
-        raise InvalidInputError(
-            "fields must be a mapping of name to column",
-            f"{type(fields).__name__}",
-            "Pass a dict or a data frame.",
-        )
-    if list(fields) and loss.task != "binary":
-        raise InvalidInputError(
-            "fields must go with a loss of binary probabilities",
-            f"loss {loss.name!r}",
-            "Drop fields.",
-        )

@@ -74,22 +74,7 @@ def read_columns(
 def read_file(
     path: Path, *, texts: Sequence[str | None] = (), dialect: Dialect | None = None
 ) -> pa.Table:
-    """Return all columns of one parquet or CSV file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    texts : sequence of str
-        Columns of ids, which stay the text that a CSV file holds.
-    dialect : Dialect, optional
-        How a CSV file separates cells and decimals; recognised by default.
-
-    Raises
-    ------
-    InvalidInputError
-        If the file can't be read, or a column is there twice.
-    """
+    """Return all columns of one parquet or CSV file; ``texts`` are ids, which stay text."""
     names = column_names(path, dialect)
     roles: dict[str, Role] = {name: "text" if name in texts else "any" for name in names}
     return _table([path], roles, dialect or Dialect(), None)

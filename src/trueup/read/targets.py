@@ -1,11 +1,9 @@
-"""Labels and predictions as arrays, checked, and what is valid in them but should be said."""
+"""Labels and predictions as arrays, checked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,184 +11,45 @@ from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import EPS, FloatArray, Loss
-from trueup.losses.elementary import expit
 from trueup.read.columns import (
+    LOST_LABEL,
     as_array,
     column,
     floats,
+    no_labels,
     plain_numbers,
     reads_as_missing,
     refuse_rows,
-    shown,
 )
-from trueup.read.ids import FewIds
-from trueup.user_warning import warn_user
 
-LOST_LABEL = "It looks like a missing label: drop its row, or fill it."
-_ZERO_OR_ONE = frozenset({"0", "1", "0.0", "1.0", "true", "false"})
-_LONGEST_LIST = 80
 ROW_SUM_TOLERANCE = 1e-5  # float32 softmax outputs are off by about 1e-7 for each class
-SATURATING_LOGIT = {np.dtype(np.float32): 16.6, np.dtype(np.float16): 7.6}
+SATURATING_LOGIT = {"float32": 16.6, "float16": 7.6}
 """Logit from which a probability of that type is exactly 1."""
-_HEAD = 16
-_TELLING_ROWS = 50
-"""With fewer rows, equal columns and logits in [0, 1] may be chance."""
-_PERCENT_TOLERANCE = 0.02
-"""Percentages are written with few digits."""
-_LARGE_LOGIT = 5.0
-"""Logits none of which is below 0 or beyond this may be of an early epoch, and no percentages."""
-_known: ContextVar[bool] = ContextVar("columns_are_known", default=False)
 
 
-@contextmanager
-def columns_are_known() -> Iterator[None]:
-    """Doubt no column that a framework has named: the logits of a first epoch may be in [0, 1]."""
-    before = _known.set(True)
-    try:
-        yield
-    finally:
-        _known.reset(before)
+def read_prediction(y_pred: Any, y_logit: Any) -> NDArray[Any]:
+    """Return the array that was given, of one or two dimensions."""
+    if (y_pred is None) == (y_logit is None):
+        got = "neither" if y_pred is None else "both"
+        raise InvalidInputError(
+            "y_pred must be given, or y_logit in its place",
+            got,
+            "Pass exactly one of the two.",
+        )
+    name, values = ("y_pred", y_pred) if y_logit is None else ("y_logit", y_logit)
+    array = as_array(values, name)
+    if array.ndim not in (1, 2):
+        raise InvalidInputError(
+            f"{name} must have one or two dimensions",
+            f"shape {array.shape}",
+            "Pass one row of predictions for each row.",
+        )
+    return array
 
 
-@dataclass
-class _Gain:
-    """By how much logits fit better as probabilities times ``scale``, over rows that may be these.
-
-    The squared error tells; of several classes the sum of a row: 1 where it is that of
-    probabilities, else -1.
-    """
-
-    scale: float
-    n: int = 0
-    largest: float = 0.0
-    total: float = 0.0
-    squares: float = 0.0
-
-    def look(self, y_true: FloatArray, logit: FloatArray, n: int) -> None:
-        """Add n rows, if all of their logits are from 0 to ``scale``."""
-        if logit.min() < 0.0 or logit.max() > self.scale:
-            return
-        share = logit / self.scale
-        if logit.ndim == 2:
-            tolerance = ROW_SUM_TOLERANCE if self.scale == 1.0 else _PERCENT_TOLERANCE
-            gains = np.where(np.abs(share.sum(axis=1) - 1.0) <= tolerance, 1.0, -1.0)
-        else:
-            gains = np.asarray((y_true - expit(logit)) ** 2 - (y_true - share) ** 2)
-        mean, square = float(gains.mean()), float((gains**2).mean())
-        self.add(_Gain(self.scale, n, float(logit.max()), mean * n, square * n))
-
-    def add(self, other: _Gain) -> None:
-        """Add the rows of another part of the call."""
-        self.n += other.n
-        self.largest = max(self.largest, other.largest)
-        self.total += other.total
-        self.squares += other.squares
-
-    def is_clear(self, n: int) -> bool:
-        """Tell whether all n rows were added, and gain by more than two standard errors.
-
-        Small logits of an early epoch do not.
-        """
-        if self.n != n:
-            return False
-        mean = self.total / n
-        variance = max(self.squares / n - mean**2, 0.0)
-        return mean > 2.0 * float(np.sqrt(variance / n))
-
-
-@dataclass
-class Notices:
-    """What is valid, but should be said once for all rows of a call."""
-
-    n_saturated: int = 0
-    saturated_dtype: np.dtype[Any] | None = None
-    n_clipped: int = 0
-    n_seen: int = 0
-    n_equal: int = 0
-    equal_range: tuple[float, float] = (np.inf, -np.inf)
-    as_shares: _Gain = field(default_factory=lambda: _Gain(1.0))
-    as_percentages: _Gain = field(default_factory=lambda: _Gain(100.0))
-    ids: FewIds | None = None
-
-    def look(
-        self, y_true: FloatArray, given: FloatArray, weight: FloatArray | None, *, is_logit: bool
-    ) -> None:
-        """Keep what tells that a column is not what it is said to be; a few rows tell mostly."""
-        if len(given) == 0:
-            return
-        head = given[:_HEAD]
-        n = len(given) if weight is None else int(np.count_nonzero(weight))
-        self.n_seen += n
-        if np.array_equal(head, y_true[:_HEAD]) and np.array_equal(given, y_true):
-            self.n_equal += n
-            self._widen(float(given.min()), float(given.max()))
-        if is_logit and head.min() >= 0.0:
-            self.as_shares.look(y_true, given, n)
-            self.as_percentages.look(y_true, given, n)
-
-    def _widen(self, low: float, high: float) -> None:
-        self.equal_range = min(self.equal_range[0], low), max(self.equal_range[1], high)
-
-    def add(self, other: Notices) -> None:
-        """Count the rows of another part of the call."""
-        self.n_saturated += other.n_saturated
-        self.saturated_dtype = self.saturated_dtype or other.saturated_dtype
-        self.n_clipped += other.n_clipped
-        self.n_seen += other.n_seen
-        self.n_equal += other.n_equal
-        self._widen(*other.equal_range)
-        self.as_shares.add(other.as_shares)
-        self.as_percentages.add(other.as_percentages)
-        if other.ids is not None:
-            self.ids = self.ids or FewIds()
-            self.ids.add(other.ids)
-
-    def warn(self) -> None:
-        """Warn the caller of trueup."""
-        if self.saturated_dtype is not None:
-            dtype = self.saturated_dtype
-            warn_user(
-                f"{self.n_saturated} {dtype} predictions are exactly 1.0: {dtype} probabilities "
-                f"saturate at a logit of {SATURATING_LOGIT[dtype]}. "
-                "Pass y_logit, or float64 probabilities.",
-            )
-        if self.n_clipped:
-            warn_user(
-                f"{self.n_clipped} predictions are 0 or 1, or closer to it than float64's eps; "
-                "the logarithm is clipped at eps.",
-            )
-        if self.ids is not None:
-            self.ids.warn()
-        if self.n_seen >= _TELLING_ROWS and not _known.get():
-            self._warn_of_mistaken_columns()
-
-    def _warn_of_mistaken_columns(self) -> None:
-        low, high = self.equal_range
-        if self.n_equal == self.n_seen and low < high:
-            warn_user(
-                f"The predictions equal y_true in all {self.n_seen:,} rows: a column of labels may "
-                "have been taken for them. Pass what the model predicted."
-            )
-        elif self.as_shares.is_clear(self.n_seen):
-            warn_user(
-                f"All {self.n_seen:,} values of y_logit are in [0, 1], and fit better as "
-                "probabilities. If they are, pass them as y_pred."
-            )
-        elif self.as_percentages.largest > _LARGE_LOGIT and self.as_percentages.is_clear(
-            self.n_seen
-        ):
-            warn_user(
-                f"All {self.n_seen:,} values of y_logit are in [0, 100], and fit better as "
-                "percentages. If they are, divide by 100 and pass them as y_pred."
-            )
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a block of rows lies among the rows of one call, and the notices of that call."""
-
-    first_row: int
-    notices: Notices
+def n_columns(prediction: NDArray[Any]) -> int:
+    """Return the number of columns, 1 for a one-dimensional array."""
+    return prediction.shape[1] if prediction.ndim == 2 else 1
 
 
 def read_probabilities(y_proba: Any) -> FloatArray:
@@ -198,16 +57,18 @@ def read_probabilities(y_proba: Any) -> FloatArray:
     return _check_binary(floats(as_array(y_proba, "y_proba"), "y_proba"), "y_proba")
 
 
-def check_prediction(array: NDArray[Any], loss: Loss, notices: Notices) -> FloatArray:
-    """Return probabilities, targets or rates as float64, checked for their range."""
+def check_prediction(array: NDArray[Any], loss: Loss, certain: Counter[str]) -> FloatArray:
+    """Return probabilities, targets or rates as float64, checked for their range.
+
+    Those that are as good as certain are valid, and counted by what becomes of them.
+    """
     if loss.task == "binary" and _are_certainly_probabilities(array):
         return array.astype(np.float64, copy=False)
     prediction = floats(array, "y_pred", UnscorableInputError)
     if loss.task in ("binary", "multiclass"):
         check = _check_binary if loss.task == "binary" else _check_row_sums
         prediction = check(prediction, "y_pred")
-        _notice_saturation(array, notices)
-        _notice_clipping(prediction, notices)
+        _count_certain(array, prediction, certain)
         return prediction
     prediction = column(prediction, "y_pred")
     if loss.task in ("counts", "positive"):
@@ -253,17 +114,15 @@ def _check_row_sums(probability: FloatArray, name: str) -> FloatArray:
     return probability
 
 
-def _notice_saturation(array: NDArray[Any], notices: Notices) -> None:
-    if array.dtype in SATURATING_LOGIT and array.max() == 1.0:
-        at_one = (array == 1.0).any(axis=1) if array.ndim == 2 else array == 1.0
-        notices.add(Notices(int(at_one.sum()), array.dtype))
+def _count_certain(array: NDArray[Any], probability: FloatArray, certain: Counter[str]) -> None:
+    """Count the rows that saturate their type, and those at which the logarithm is clipped."""
+    if array.dtype.name in SATURATING_LOGIT:
+        certain[array.dtype.name] += _n_rows(array == 1.0)
+    certain["clipped"] += _n_rows((probability < EPS) | (probability > 1.0 - EPS))
 
 
-def _notice_clipping(probability: FloatArray, notices: Notices) -> None:
-    if probability.min() < EPS or probability.max() > 1.0 - EPS:
-        certain = (probability < EPS) | (probability > 1.0 - EPS)
-        rows = certain.any(axis=1) if certain.ndim == 2 else certain
-        notices.add(Notices(n_clipped=int(np.count_nonzero(rows))))
+def _n_rows(cells: NDArray[np.bool_]) -> int:
+    return int(np.count_nonzero(cells.any(axis=1) if cells.ndim == 2 else cells))
 
 
 def check_logit(array: NDArray[Any], loss: Loss) -> FloatArray:
@@ -323,7 +182,7 @@ def _binary_labels(raw: NDArray[Any], labels: Sequence[Any] | None) -> FloatArra
         return _class_indices(raw, labels, 2)
     raw = plain_numbers(raw)
     if raw.dtype.kind not in "fiub":
-        raise _named_classes(raw)
+        raise no_labels(raw)
     values = raw.astype(np.float64, copy=False)
     valid = (values == 0.0) | (values == 1.0)
     if not valid.all():
@@ -332,23 +191,6 @@ def _binary_labels(raw: NDArray[Any], labels: Sequence[Any] | None) -> FloatArra
             fix = "They look like probabilities: see that y_true is not exchanged with them."
         refuse_rows(~valid, floats(raw, "y_true"), "y_true must be 0 or 1", fix)
     return values
-
-
-def _named_classes(raw: NDArray[Any]) -> InvalidInputError:
-    """Return the refusal of labels that are no numbers: missing ones, a stray one, or names."""
-    rule = "y_true must be 0 and 1, or labels must name the classes"
-    values = [str(value).strip() for value in raw.tolist()]
-    lost = next((i for i, value in enumerate(values) if reads_as_missing(value)), None)
-    stray = next((i for i, value in enumerate(values) if value.lower() not in _ZERO_OR_ONE), None)
-    if lost is not None:
-        fix = f"{LOST_LABEL} If it is a class, pass labels=[negative, positive]."
-        return InvalidInputError(rule, f"{shown(raw[lost])} at index {lost}", fix)
-    if stray is not None and not _ZERO_OR_ONE.isdisjoint(value.lower() for value in values):
-        fix = "Correct the label or drop its row. Pass labels=[negative, positive] for other names."
-        return InvalidInputError(rule, f"{shown(raw[stray])} at index {stray}", fix)
-    names = ", ".join(map(shown, dict.fromkeys(values[:1_000])))
-    got = f"dtype {raw.dtype}, which holds {names[:_LONGEST_LIST]}"
-    return InvalidInputError(rule, got, "Pass labels=[negative, positive].")
 
 
 def _class_indices(raw: NDArray[Any], labels: Sequence[Any] | None, n_classes: int) -> FloatArray:

@@ -39,14 +39,7 @@ def typed(texts: Sequence[pa.ChunkedArray], decimals: Sequence[str]) -> list[pa.
     """Return a column of several files as integers, numbers, truth values or text, null if missing.
 
     Leading zeros, and integers of more digits than 64 bits hold, are text: a number would lose
-    them.
-
-    Parameters
-    ----------
-    texts : sequence of pyarrow.ChunkedArray
-        Cells of each file, strings or a dictionary of them.
-    decimals : sequence of str
-        Decimal point of each file.
+    them. Each file has its own decimal point.
     """
     import pyarrow as pa
 

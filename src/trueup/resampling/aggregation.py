@@ -48,13 +48,7 @@ class Plan:
 
 
 def check_aggregate(aggregate: Aggregate) -> None:
-    """Refuse an unknown way of bringing the test sets together.
-
-    Raises
-    ------
-    InvalidInputError
-        If it is neither a known name nor callable.
-    """
+    """Refuse a way of bringing the test sets together that is no known name and not callable."""
     if not (callable(aggregate) or aggregate in (*_AGGREGATES, "pool")):
         raise InvalidInputError(
             'aggregate must be "mean", "median", "pool" or a function',

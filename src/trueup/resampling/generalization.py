@@ -145,13 +145,7 @@ class Data:
 
 
 def read_data(X: Any, y: Any, groups: Any = None) -> Data:
-    """Check that the rows belong together and can be indexed.
-
-    Raises
-    ------
-    InvalidInputError
-        If the numbers of rows differ, or the labels are no column.
-    """
+    """Check that the rows belong together and can be indexed."""
     labels = column(y, "y")
     try:
         X, y, groups = indexable(X, y, groups)

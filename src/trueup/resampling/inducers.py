@@ -34,13 +34,7 @@ Induce = Callable[[Any, Any, IndexArray], Any]
 
 
 def check_inducer(inducer: Any) -> None:
-    """Refuse what can't be trained.
-
-    Raises
-    ------
-    InvalidInputError
-        If it is neither an estimator nor callable.
-    """
+    """Refuse what can't be trained: neither an estimator nor callable."""
     if isinstance(inducer, type) or not (hasattr(inducer, "fit") or callable(inducer)):
         raise InvalidInputError(
             "inducer must be an estimator with fit, or a function",

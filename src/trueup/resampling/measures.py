@@ -109,10 +109,7 @@ _FIX_SET = 'Use stratified folds, or aggregate="pool".'
 def read_measure(loss: Any, y: Array) -> Measure:
     """Return the measure of a name, a Loss, or a function ``measure(y_true, y_score)``.
 
-    Raises
-    ------
-    InvalidInputError
-        If the name is unknown, or the labels don't fit the measure.
+    Refused are unknown names, and labels that do not fit the measure.
     """
     if isinstance(loss, str) and loss in _RANK_MEASURES:
         classes = _classes(y)

@@ -17,9 +17,9 @@ from trueup.fields.levels import Levels
 from trueup.losses import FloatArray, Loss
 from trueup.losses.elementary import expit
 from trueup.read.columns import as_array, column, read_weight
+from trueup.read.frames import require_fields
 from trueup.read.ids import read_ids
-from trueup.read.rows import Rows, read_rows, require_fields
-from trueup.read.targets import Notices, Place
+from trueup.read.rows import Notices, Place, Rows, read_rows
 from trueup.summaries.field import FieldSummary, read_whole_levels
 
 Result = TypeVar("Result")
@@ -103,13 +103,7 @@ def make_batch(
     fields: Mapping[str, Any] | None,
     columns: Mapping[str, Any],
 ) -> Batch:
-    """Return a batch whose columns are of equal length.
-
-    Raises
-    ------
-    InvalidInputError
-        As :func:`trueup.read.rows.read_rows`.
-    """
+    """Return a batch whose columns are of equal length; refuse others as ``read_rows`` does."""
     if columns["y_true"] is None:
         raise InvalidInputError("y_true must be given", "None", "Pass the labels.")
     given = {name: as_array(values, name) for name, values in columns.items() if values is not None}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from trueup._kernels import engine
 from trueup.errors import InvalidInputError, StateMismatchError
 from trueup.fields.calibration import FieldCalibration, calibration_of
-from trueup.fields.columns import sums_by_code
+from trueup.fields.columns import require_rows, sums_by_code
 from trueup.fields.distribution import binomial_deviation, binomial_p_values
 from trueup.fields.levels import Levels, read_levels, require_few_levels
 from trueup.fields.noise import measure_noise
@@ -142,6 +142,20 @@ class FieldSummary:
         return calibration_of(sums, _EPSILON, noise, binomial_p_values(sums))
 
 
+def require_same_fields(
+    own: Mapping[str, FieldSummary], others: Mapping[str, FieldSummary]
+) -> None:
+    """Refuse summaries of other fields than these, or whose levels are too many in all."""
+    if own.keys() != others.keys():
+        raise StateMismatchError(
+            "fields must be the same in every batch and summary",
+            f"{list(own)} and {list(others)}",
+            "Pass the same fields everywhere.",
+        )
+    for name, field in own.items():
+        field.require_room(others[name])
+
+
 def read_whole_levels(field: Any, name: str, n: int) -> Levels:
     """Return the level of each of n rows; fractional numbers are refused.
 
@@ -159,10 +173,5 @@ def read_whole_levels(field: Any, name: str, n: int) -> Levels:
                 "Cut it into bins first.",
             )
     levels = read_levels(field, name)
-    if len(levels.codes) != n:
-        raise InvalidInputError(
-            f"{name} must have as many rows as y_true ({n})",
-            f"{len(levels.codes)}",
-            "Pass all rows.",
-        )
+    require_rows(n, name, len(levels.codes))
     return levels

@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from trueup._kernels import Engine, UInt64Array, engine
+from trueup.arguments import whole_number
 from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
-from trueup.fields.sums import TABLE_COLUMNS
 from trueup.losses import Loss
 from trueup.losses.elementary import expit
-from trueup.read.columns import check_threads
 from trueup.read.frames import by_position, columns_of
 from trueup.read.ids import FewIds
-from trueup.read.targets import Notices
+from trueup.read.rows import Notices
 from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Split, kernel_rule
 from trueup.summaries.batch import Batch, make_batch, probability_columns
 from trueup.summaries.exactness import require_exact_biases, require_magnitude
-from trueup.summaries.field import FieldSummary
+from trueup.summaries.field import FieldSummary, require_same_fields
 from trueup.summaries.logit_grid import LogitGrid
 from trueup.summaries.points import State
 from trueup.summaries.poisson import PoissonMoments
@@ -79,8 +76,7 @@ class LossSummary:
 
     def reset(self) -> None:
         """Forget all rows."""
-        n_classes = 2 if self.loss.task == "binary" else 1
-        self._totals = RowTotals(self._n_groups, n_classes)
+        self._totals = RowTotals(self._n_groups, 2 if self.loss.task == "binary" else 1)
         self._state: State = self._state_type(self._n_groups)
         self._fields: dict[str, FieldSummary] = {}
 
@@ -131,7 +127,7 @@ class LossSummary:
         threads: int,
     ) -> Notices:
         """Do what ``update`` does, and return what is to be said instead of warning of it."""
-        check_threads(threads)
+        whole_number("threads", threads, 1, "Pass the number of free cores.")
         batch = make_batch(self.loss, labels, fields, columns)
         if batch.n == 0:
             return Notices()
@@ -153,8 +149,7 @@ class LossSummary:
                 f"{self!r} and {other!r}",
                 "Make all of them with the same arguments.",
             )
-        both_positional = self._totals.positional and other._totals.positional
-        if both_positional and self._n_groups > 1:
+        if self._n_groups > 1 and self._totals.positional and other._totals.positional:
             raise StateMismatchError(
                 f"row_id must be given in summaries that are merged with {self.split!r}",
                 "positions in both",
@@ -204,18 +199,9 @@ class LossSummary:
         return pack(header, arrays)
 
     def restore(self, header: Mapping[str, Any], arrays: Arrays) -> None:
-        """Take the state that ``to_bytes`` stored.
-
-        Raises
-        ------
-        CorruptFileError
-            If an array is missing, unknown, or of another type or shape than this summary's.
-        """
+        """Take the state that ``to_bytes`` stored; refuse arrays that it does not have."""
         fields = fields_from_json(header.get("fields"))
-        sums = {
-            f"field_{i}": np.zeros((len(levels), TABLE_COLUMNS))
-            for i, levels in enumerate(fields.values())
-        }
+        sums = {f"field_{i}": FieldSummary("", one).sums for i, one in enumerate(fields.values())}
         state = self._state.pattern(arrays)
         require_like(arrays, self._totals.to_arrays() | state | sums)
         self._totals = RowTotals.restored(header.get("totals"), arrays)
@@ -249,9 +235,7 @@ class LossSummary:
     ) -> tuple[Self, Notices]:
         part, notices = type(self)(self.split), Notices()
         part._totals.positional = not batch.has_ids
-        part._fields = {
-            name: FieldSummary(name, levels.names) for name, levels in batch.levels.items()
-        }
+        part._fields = {name: FieldSummary(name, one.names) for name, one in batch.levels.items()}
         for block in part._absorb_plain(batch, share, self.n, kernels, notices):
             rows = batch.read(self.loss, block, self.n, notices)
             self._look_at_ids(rows.row_id if batch.has_ids else None, notices)
@@ -304,14 +288,7 @@ class LossSummary:
             return
         if self.n == 0:
             self._fields = {name: FieldSummary(name) for name in other._fields}
-        if self._fields.keys() != other._fields.keys():
-            raise StateMismatchError(
-                "fields must be the same in every batch and summary",
-                f"{list(self._fields)} and {list(other._fields)}",
-                "Pass the same fields everywhere.",
-            )
-        for name, field in self._fields.items():
-            field.require_room(other._fields[name])
+        require_same_fields(self._fields, other._fields)
         self._totals.merge(other._totals)
         self._state.merge(other._state)
         for name, field in self._fields.items():

@@ -58,13 +58,7 @@ def corrupt(rule: str) -> CorruptFileError:
 
 
 def require_like(arrays: Arrays, pattern: Arrays) -> None:
-    """Refuse arrays that are not of the names, types and shapes of a pattern, or below zero rows.
-
-    Raises
-    ------
-    CorruptFileError
-        If they differ.
-    """
+    """Refuse arrays that are not of the names, types and shapes of a pattern, or below 0."""
     for name, like in pattern.items():
         found = arrays.get(name)
         if found is None or found.dtype != like.dtype or found.shape != like.shape:
@@ -81,13 +75,7 @@ def split_to_json(split: Split) -> dict[str, Any]:
 
 
 def split_from_json(plain: Any) -> Split:
-    """Return the split of ``split_to_json``.
-
-    Raises
-    ------
-    CorruptFileError
-        If it names no split of the table, or options that the split doesn't have.
-    """
+    """Return the split of ``split_to_json``; refuse any that the table of splits does not hold."""
     if not (isinstance(plain, dict) and isinstance(plain.get("options"), dict)):
         raise corrupt("a split")
     if str(plain.get("name")) not in _SPLITS:
@@ -99,13 +87,7 @@ def split_from_json(plain: Any) -> Split:
 
 
 def fields_from_json(plain: Any) -> dict[str, list[str]]:
-    """Return the levels of each field.
-
-    Raises
-    ------
-    CorruptFileError
-        If they are anything but lists of distinct texts.
-    """
+    """Return the levels of each field; refuse anything but lists of distinct texts."""
     if not isinstance(plain, dict) or not all(_are_levels(levels) for levels in plain.values()):
         raise corrupt("the levels of its fields")
     return plain

@@ -70,13 +70,7 @@ class RowTotals:
 
     @classmethod
     def restored(cls, plain: Any, arrays: Arrays) -> Self:
-        """Return the totals of ``to_json`` and ``to_arrays``.
-
-        Raises
-        ------
-        CorruptFileError
-            If the fingerprint is none.
-        """
+        """Return the totals of ``to_json`` and ``to_arrays``; refuse what is no fingerprint."""
         positional = plain.get("positional") if isinstance(plain, dict) else plain
         if not isinstance(plain, dict) or (positional is not None and type(positional) is not bool):
             raise corrupt("totals")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup_mlflow.autologging.scored import snapshot
+from trueup_mlflow.autologging.scored import on_cpu, snapshot
 
 Arguments = Mapping[str, Any]
 _PLAIN: Mapping[str, object] = {
@@ -32,17 +32,7 @@ _OVERHEAD = 2048  # bytes of the objects around three small tensors
 
 @dataclass(frozen=True)
 class Reading:
-    """What the arguments of a call are to trueup.
-
-    Attributes
-    ----------
-    loss : str
-        A loss of :func:`trueup.evaluate`.
-    are_logits : bool
-        Whether the predictions are logits.
-    refusal : str, optional
-        Why a number of these calls can have no calibrated twin.
-    """
+    """What the arguments of a call are to trueup, or why they can have no calibrated twin."""
 
     loss: str
     are_logits: bool = False
@@ -94,7 +84,7 @@ class Batch:
     @cached_property
     def losses(self) -> NDArray[Any]:
         """What the call returned, as an array in its own precision."""
-        return _of_tensor(self.value)
+        return on_cpu(self.value).reshape(-1)
 
     @cached_property
     def total(self) -> np.floating | None:
@@ -154,17 +144,7 @@ READERS: Mapping[str, tuple[Reading, Callable[[Arguments], str | None]]] = {
 
 
 def read_batch(name: str, arguments: Arguments, value: Any) -> Batch:
-    """Return what a call of one of ``READERS`` says.
-
-    Parameters
-    ----------
-    name : str
-        The function.
-    arguments : mapping
-        What it was called with.
-    value : tensor
-        What it returned, without a gradient.
-    """
+    """Return what a call of one of ``READERS`` says, and its value, which has no gradient."""
     reading, refuse = READERS[name]
     y_true, y_pred = arguments["target"], arguments["input"]
     rows = y_true.shape[0] if y_true.ndim else 1
@@ -182,7 +162,7 @@ def fetch_losses(batches: Sequence[Batch]) -> None:
 
     waiting = [one for one in batches if one.reduction == "mean" and "means" not in vars(one)]
     if len({(one.value.dtype, one.value.device) for one in waiting}) == 1:
-        fetched = _of_tensor(torch.stack([one.value for one in waiting]))
+        fetched = on_cpu(torch.stack([one.value for one in waiting]))
         for index, (one, mean) in enumerate(zip(waiting, fetched.tolist(), strict=True)):
             one.losses, one.means = fetched[index : index + 1], (mean,)
 
@@ -213,10 +193,3 @@ def _refuse_options(arguments: Arguments) -> str | None:
         if option in _PLAIN and value is not _PLAIN[option] and value != _PLAIN[option]
     ]
     return f"the loss is computed with {' and '.join(options)}" if options else None
-
-
-def _of_tensor(tensor: Any) -> NDArray[Any]:
-    """Return an array of one dimension in the precision of a tensor; numpy has no bfloat16."""
-    on_cpu = tensor.detach().cpu()
-    low = on_cpu.is_floating_point() and on_cpu.element_size() < 4
-    return np.asarray((on_cpu.float() if low else on_cpu).numpy()).reshape(-1)

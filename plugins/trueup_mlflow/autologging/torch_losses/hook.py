@@ -28,21 +28,8 @@ def hook_functional(
     """Replace the losses of ``torch.nn.functional``, which those of ``torch.nn`` call.
 
     Names that modules have bound before, as in ``from torch.nn.functional import cross_entropy``,
-    are replaced too.
-
-    Parameters
-    ----------
-    functional : module
-        ``torch.nn.functional``.
-    passes : Passes
-        Takes the batches.
-    on_failure : callable
-        Takes what went wrong in reading a call; the call itself goes on.
-
-    Returns
-    -------
-    callable
-        Takes the hooks off again.
+    are replaced too. A failure in reading a call goes to ``on_failure``, and the call goes on.
+    Returned is what takes the hooks off again.
     """
     places: list[Place] = []
     for name in READERS:
@@ -54,20 +41,7 @@ def hook_functional(
 
 
 def hook_switches(torch: ModuleType, passes: Passes) -> Callable[[], None]:
-    """Note where gradients go off and where a model is put to evaluation.
-
-    Parameters
-    ----------
-    torch : module
-        ``torch``, completely imported.
-    passes : Passes
-        Takes the notes.
-
-    Returns
-    -------
-    callable
-        Takes the hooks off again.
-    """
+    """Note where gradients go off and where a model is put to evaluation; return what undoes it."""
     from torch.utils.data import DataLoader
 
     switches = (torch.no_grad, torch.inference_mode)

@@ -41,13 +41,7 @@ class Seen(NamedTuple):
 
 
 class Epoch:
-    """The batches that one place in the code scored between two stretches of training.
-
-    Parameters
-    ----------
-    number : int
-        Which stretch of training came before.
-    """
+    """The batches that one place in the code scored between two stretches of training."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -73,10 +67,7 @@ class Epoch:
 class Passes:
     """Recognises the numbers that validation loops make of their losses, within 256 MiB.
 
-    Parameters
-    ----------
-    on_pass : callable, optional
-        Called at the first batch of all, and at the first one after training.
+    ``on_pass`` is called at the first batch of all, and at the first one after training.
     """
 
     def __init__(self, on_pass: Callable[[], None] = lambda: None) -> None:

@@ -24,13 +24,7 @@ _SLACK = 1e-3  # how far rounding to the precision of the losses may lead, at th
 
 
 class Walk:
-    """Sums over the first batches, for the ranges with a mean: a training asks at each step.
-
-    Parameters
-    ----------
-    means, weights : float array of shape (n,)
-        The batches.
-    """
+    """Sums over the first batches, for the ranges with a mean: a training asks at each step."""
 
     def __init__(self, means: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
         values = means * weights
@@ -57,13 +51,7 @@ class Walk:
 
 
 class Section:
-    """Batches that a loop may have made one number of.
-
-    Parameters
-    ----------
-    batches : sequence of Batch
-        At least one, all of one kind.
-    """
+    """Batches of one kind, at least one, that a loop may have made one number of."""
 
     def __init__(self, batches: Sequence[Batch]) -> None:
         self.batches = batches

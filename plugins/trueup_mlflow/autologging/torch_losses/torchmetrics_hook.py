@@ -104,21 +104,9 @@ class _AllRows:
 
 
 def hook_torchmetrics(module: ModuleType, record: Record) -> Callable[[], None]:
-    """Keep what ``MeanSquaredError`` and ``mean_squared_error`` score.
+    """Keep what ``MeanSquaredError`` and ``mean_squared_error`` score; return what undoes it.
 
     Means of other losses, as by ``MeanMetric``, are recognised by the hook on the losses.
-
-    Parameters
-    ----------
-    module : module
-        ``torchmetrics``.
-    record : callable
-        Takes what was scored.
-
-    Returns
-    -------
-    callable
-        Takes the hooks off again.
     """
     metric, rows = module.MeanSquaredError, _AllRows()
     function = getattr(module.functional, _FUNCTION)

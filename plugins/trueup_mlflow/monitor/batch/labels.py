@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
+from trueup.monitoring.inputs import is_binary
 from trueup.monitoring.metrics import metric_of
 from trueup.read.ids import id_texts
 from trueup_mlflow.monitor.batch.schema import Schema
@@ -20,14 +21,9 @@ LABEL = "label"
 
 @dataclass(frozen=True)
 class LateLabels:
-    """Labels of rows of any batch.
+    """Labels of rows of any batch, under ids as text, by which tables of any origin join.
 
-    Attributes
-    ----------
-    rows : data frame
-        Columns ``row_id`` (text, by which tables of any origin join) and ``label``.
-    missing : int
-        Rows of the file without a label or an id, which were skipped.
+    ``missing`` rows of the file had no label or no id, and were skipped.
     """
 
     rows: pd.DataFrame
@@ -37,11 +33,7 @@ class LateLabels:
 def late_labels(table: pd.DataFrame, schema: Schema) -> LateLabels:
     """Return the labels of a table; rows without one are counted and skipped.
 
-    Raises
-    ------
-    InvalidInputError
-        If ``init`` was given no row id, a column is missing, an id has two labels, or ids or labels
-        have another type than in the reference.
+    Refused are an id with two labels, and ids or labels of another type than in the reference.
     """
     row_id, target = schema.row_id, schema.target
     if row_id is None:
@@ -66,6 +58,13 @@ def late_labels(table: pd.DataFrame, schema: Schema) -> LateLabels:
             "Drop the repeats.",
         )
     labels = label_numbers("labelled", present[target], schema.classes)
+    if schema.binary and not is_binary(labels):
+        index = int(np.flatnonzero(~np.isin(labels, (0.0, 1.0)))[0])
+        raise InvalidInputError(
+            f"labelled must have 0 and 1 in {target!r} as the reference had",
+            f"{labels[index]:g} for {present[row_id].iloc[index]}",
+            "Name the classes as in the reference.",
+        )
     keys = id_texts(present[row_id].to_numpy(dtype=object)) if len(present) else np.zeros(0, object)
     return LateLabels(pd.DataFrame({ROW_ID: keys, LABEL: labels}), len(table) - len(labelled))
 

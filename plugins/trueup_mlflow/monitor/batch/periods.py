@@ -20,14 +20,9 @@ _SPARK_TYPES = ("date", "timestamp", "timestamp_ntz")
 def periods_of(
     table: Any, time_column: str, period: Period, time_format: str | None = None
 ) -> Iterator[tuple[pd.Period, Any]]:
-    """Yield each period of a table, in order, with its rows.
+    """Yield each period of a table, in order, with its rows, which must hold a date each.
 
     Rows of Spark stay a data frame of Spark, and their periods are those of its session's zone.
-
-    Raises
-    ------
-    InvalidInputError
-        If the column is missing, or a row of it holds no date.
     """
     source = table if is_spark_frame(table) else read_table(table)
     if time_column not in source.columns:

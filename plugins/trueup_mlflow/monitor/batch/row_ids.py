@@ -11,13 +11,7 @@ from trueup_mlflow.monitor.batch.schema import IdKind
 
 
 def id_kind(ids: pd.Series) -> IdKind:
-    """Return whether ids are integers or text.
-
-    Raises
-    ------
-    InvalidInputError
-        If they are neither, or one is missing.
-    """
+    """Return whether ids are integers or text, none of them missing."""
     if pd.api.types.is_integer_dtype(ids.dtype) and not pd.api.types.is_bool_dtype(ids.dtype):
         return "integer"
     id_texts(ids.to_numpy(dtype=object), "row_id")
@@ -27,10 +21,7 @@ def id_kind(ids: pd.Series) -> IdKind:
 def checked_ids(table: pd.DataFrame, column: str | None, kind: IdKind | None) -> pd.Series:
     """Return the ids of a batch's rows, or their positions where ``init`` was given no row id.
 
-    Raises
-    ------
-    InvalidInputError
-        If the column is missing, an id comes twice, or ids have another type than the reference.
+    An id must not come twice, nor be of another type than those of the reference.
     """
     if column is None:
         return pd.Series(np.arange(len(table)))

@@ -81,12 +81,9 @@ class Schema:
         return tuple(dict.fromkeys((*self.features, *self.inputs, *ids)))
 
     def features_of(self, batch: pd.DataFrame) -> pd.DataFrame:
-        """Return the columns of a batch that the check sees.
+        """Return the columns of a batch, of one row at least, that the check sees.
 
-        Raises
-        ------
-        InvalidInputError
-            If one is missing, is text where the reference had numbers, or there are no rows.
+        A column of numbers in the reference must not be text.
         """
         rows = _columns_of(batch, self.features)
         for name in self.means:
@@ -134,13 +131,7 @@ def holds_numbers(column: pd.Series) -> bool:
 
 
 def require_columns(reference: pd.DataFrame, names: Sequence[str | None]) -> None:
-    """Refuse a reference that lacks a column.
-
-    Raises
-    ------
-    InvalidInputError
-        If one is missing.
-    """
+    """Refuse a reference that lacks a column."""
     for name in names:
         if name is not None and name not in reference:
             raise InvalidInputError(

@@ -78,13 +78,7 @@ class BatchTimes:
             )
 
     def of(self, path: Path, rows: pd.DataFrame) -> datetime | None:
-        """Return the time of a file's batch; None for now.
-
-        Raises
-        ------
-        InvalidInputError
-            If the name does not match or holds no time, or the column is missing.
-        """
+        """Return the time of a file's batch, None for now; refuse what holds none if asked."""
         if self.pattern is not None:
             return self._of_name(path.name)
         if self.column is not None:

@@ -63,13 +63,7 @@ class Check:
 def train_check(
     model: LoadedModel | GivenPredictions, reference: pd.DataFrame, wishes: Wishes
 ) -> Check:
-    """Describe a labelled reference, and fit the consensus and the paper's L on it.
-
-    Raises
-    ------
-    InvalidInputError
-        If anything is wrong with the reference, or with the model's predictions for it.
-    """
+    """Describe a labelled reference, and fit the consensus and the paper's L on it."""
     schema = _described(model, reference, wishes)
     features = schema.features_of(reference)
     labels = label_numbers("target", reference[wishes.target], schema.classes)
@@ -159,11 +153,6 @@ def load_check(version: RegisteredVersion) -> Check:
     """Return the check that ``init`` registered for the version.
 
     The arrays of the check are read; the code that is stored beside them is not run.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is none, or it is damaged.
     """
     uri = check_uri(version)
     with tempfile.TemporaryDirectory() as folder:
@@ -174,13 +163,7 @@ def load_check(version: RegisteredVersion) -> Check:
 
 
 def load_schema(version: RegisteredVersion) -> Schema:
-    """Return what ``init`` was told about the data of the version; no model is loaded.
-
-    Raises
-    ------
-    InvalidInputError
-        If the version has no check.
-    """
+    """Return what ``init`` was told about the data of the version; no model is loaded."""
     return _schema_of(get_model_info(check_uri(version)).metadata)
 
 
@@ -191,10 +174,7 @@ def _schema_of(metadata: dict[str, Any] | None) -> Schema:
 def check_uri(version: RegisteredVersion) -> str:
     """Return the URI of the check of a version: one that the registry knows as this version's.
 
-    Raises
-    ------
-    InvalidInputError
-        If there is none, or the version's tag points to any other model.
+    A tag of the version that points to any other model is refused.
     """
     uri = version.tags.get(CHECK_URI_TAG)
     if uri is None:

@@ -16,16 +16,8 @@ from trueup.monitoring.inputs import finite_vector, is_binary
 def target_classes(labels: pd.Series, known: Sequence[Any]) -> tuple[str, ...]:
     """Return negative and positive class where labels are names or codes; none for numbers.
 
-    Parameters
-    ----------
-    labels : column of the reference
-    known : sequence
-        Classes of the model in its own order; empty for a model that has none.
-
-    Raises
-    ------
-    InvalidInputError
-        If there are more than two classes, or the model does not know the names.
+    There must be two, that the model knows; ``known`` are its classes in its own order, if it has
+    any.
     """
     present = labels.dropna()
     numeric = pd.api.types.is_numeric_dtype(present.dtype)
@@ -54,13 +46,7 @@ def target_classes(labels: pd.Series, known: Sequence[Any]) -> tuple[str, ...]:
 
 
 def label_numbers(name: str, labels: Any, classes: Sequence[str]) -> NDArray[np.float64]:
-    """Return labels as numbers: 1 for the positive class, 0 for the negative one.
-
-    Raises
-    ------
-    InvalidInputError
-        If a label is no number, or none of the classes.
-    """
+    """Return labels as numbers: 1 for the positive class, 0 for the negative one."""
     if not classes:
         return finite_vector(name, labels)
     found = [class_name(value) for value in labels]

@@ -26,21 +26,8 @@ def chosen_features(
 ) -> tuple[str, ...]:
     """Return the columns that the check sees: the model's inputs without what only counts rows.
 
-    Parameters
-    ----------
-    reference : data frame
-        Labelled rows.
-    inputs : sequence of str
-        Columns that the model takes.
-    features : sequence of str or None
-        What the user named; taken as it is.
-    ignore : sequence of str
-        Columns to leave out.
-
-    Raises
-    ------
-    InvalidInputError
-        If a named column is missing, or no feature is left.
+    What the user named as ``features`` is taken as it is. A named column must be there, and one
+    must be left.
     """
     for name in (*(features or ()), *ignore):
         if name not in reference:

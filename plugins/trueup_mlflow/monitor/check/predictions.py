@@ -43,13 +43,7 @@ class LoadedModel:
 
     @classmethod
     def load(cls, uri: str) -> LoadedModel:
-        """Load the model of a URI.
-
-        Raises
-        ------
-        InvalidInputError
-            If MLflow cannot load it; nothing has been registered by then.
-        """
+        """Load the model of a URI; nothing has been registered where MLflow cannot."""
         try:
             loaded = cls(mlflow.pyfunc.load_model(uri, suppress_warnings=True))
         except Exception as failure:  # whatever a flavor raises, the answer to the user is the same

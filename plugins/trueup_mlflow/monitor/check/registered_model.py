@@ -18,17 +18,7 @@ _URI = re.compile(r"models:/(?P<name>[^/@]+)(?:/(?P<version>\d+|latest)|@(?P<ali
 
 @dataclass(frozen=True)
 class RegisteredVersion:
-    """One version of a registered model.
-
-    Attributes
-    ----------
-    name, version : str
-        As in ``models:/<name>/<version>``.
-    model_id : str or None
-        The LoggedModel that was registered.
-    tags : dict
-        Tags of the version.
-    """
+    """One version of a registered model, and the LoadedModel that was registered."""
 
     name: str
     version: str

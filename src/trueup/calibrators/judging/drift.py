@@ -43,14 +43,7 @@ class Origin:
 def cut_origins(times: NDArray[Any], check_fraction: float, n_origins: int) -> tuple[Origin, ...]:
     """Cut the newest share of the rows into parts of near equal size, each after an origin.
 
-    Parameters
-    ----------
-    times : array of shape (n,)
-        Sortable times; rows of one time stay together, so there may be fewer origins than asked.
-    check_fraction : float
-        Share of the rows in all parts.
-    n_origins : int
-        Number of origins.
+    Rows of one time stay together, so there may be fewer origins than asked.
 
     Raises
     ------
@@ -112,30 +105,14 @@ _RESOLVED = 2.0
 
 @dataclass(frozen=True)
 class Backtest:
-    """A calibrator and the rows that it is fitted and checked on.
-
-    Attributes
-    ----------
-    calibrator : Calibrator
-        Cloned for each fit.
-    rows : Rows
-        All rows.
-    n_classes : int
-        Classes that every part must hold.
-    """
+    """A calibrator, cloned for each fit, and the rows that it is fitted and checked on."""
 
     calibrator: Calibrator
     rows: Rows
     n_classes: int
 
     def fitted_on(self, chosen: IndexArray) -> Calibrator:
-        """Return the calibrator fitted on the chosen rows.
-
-        Raises
-        ------
-        UndefinedMetricError
-            If they lack a class, or determine no finite solution.
-        """
+        """Return the calibrator fitted on the chosen rows; refuse rows that lack a class."""
         labels = self.rows.y[chosen].astype(np.intp)
         counts = np.bincount(labels, minlength=self.n_classes)
         if not counts.all():
@@ -182,14 +159,7 @@ def choose_window(
 ) -> tuple[list[OriginChange], float]:
     """Return what each origin says with the window chosen before it, and the window to use now.
 
-    Parameters
-    ----------
-    backtest : Backtest
-        The calibrator and the rows.
-    origins : tuple of Origin
-        In order of time.
-    windows : tuple of float
-        Shares of all rows. The largest is the one to beat.
+    Origins are in order of time, windows shares of all rows; the largest is the one to beat.
 
     Notes
     -----

@@ -126,15 +126,7 @@ NEWEST = 2
 
 @dataclass(frozen=True)
 class Rule:
-    """When a calibrator is kept.
-
-    Attributes
-    ----------
-    confidence_level : float
-        Of the one-sided bounds.
-    priority : {"field", "log_loss"}
-        Whether a rising field error refuses a calibrator that lowers the log loss.
-    """
+    """When a calibrator is kept, by one-sided bounds; see :class:`Guarded`."""
 
     confidence_level: float
     priority: Priority

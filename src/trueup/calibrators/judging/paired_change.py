@@ -32,17 +32,7 @@ def row_log_loss(y: FloatArray, p: FloatArray) -> FloatArray:
 def log_loss_change(
     y: FloatArray, before: FloatArray, after: FloatArray, weight: FloatArray
 ) -> Change:
-    """Return the paired change of the mean log loss, in nats.
-
-    Parameters
-    ----------
-    y : array of shape (n,)
-        Class indices.
-    before, after : arrays of shape (n,) or (n, k)
-        Probabilities.
-    weight : array of shape (n,)
-        Positive weights.
-    """
+    """Return the paired change of the mean log loss in nats; probabilities are (n,) or (n, k)."""
     difference = row_log_loss(y, after) - row_log_loss(y, before)
     share = weight / weight.sum()
     mean = float(share @ difference)
@@ -56,20 +46,10 @@ def field_error_change(
     weight: FloatArray,
     codes: Sequence[NDArray[np.intp]],
 ) -> Change:
-    """Return the change of the debiased squared field error, its mean over the fields.
+    """Return the change of ``FieldCalibration.debiased``, its mean over the fields.
 
-    Parameters
-    ----------
-    y, before, after, weight
-        As for :func:`log_loss_change`.
-    codes : sequence of int arrays of shape (n,)
-        The cell of each row, for each field.
-
-    Returns
-    -------
-    Change
-        Of ``FieldCalibration.debiased``, the mean squared bias of the rows' cells without its
-        noise. With k > 2 classes it is summed over the classes.
+    ``codes`` holds the cell of each row, for each field. With k > 2 classes the error is summed
+    over the classes.
     """
     label, before, after = _one_column_per_class(y, before, after)
     value, row = 0.0, np.zeros(len(y))

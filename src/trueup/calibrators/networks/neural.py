@@ -8,10 +8,9 @@ from scipy.special import expit, softmax
 
 from trueup.calibrators.base import Calibrator, FieldArrays
 from trueup.calibrators.field_offset import Offsets, fit_in_turns, total_offset
-from trueup.calibrators.levels import UNSEEN, chosen_fields, fit_levels
+from trueup.calibrators.levels import UNSEEN, chosen_fields, codes_of, fit_levels
 from trueup.calibrators.line_plot import (
     LinePlot,
-    SharedLinePlot,
     fit_shared_line_plot,
     quantile_knots,
     rows_at_knots,
@@ -125,10 +124,11 @@ class NeuralCalibrator(Calibrator):
     def _fit(self, p: FloatArray, y: FloatArray, fields: FieldArrays, weight: FloatArray) -> None:
         columns = chosen_fields(fields, self.fields, type(self).__name__)
         self.levels_ = {name: fit_levels(column) for name, column in columns.items()}
-        self._fit_margin(to_logit(p), y, self._codes(columns), weight)
+        codes = codes_of(self.levels_, columns, type(self).__name__)
+        self._fit_margin(to_logit(p), y, codes, weight)
 
     def _calibrate(self, p: FloatArray, fields: FieldArrays) -> FloatArray:
-        codes = self._codes(chosen_fields(fields, list(self.levels_), type(self).__name__))
+        codes = codes_of(self.levels_, fields, type(self).__name__)
         margin = self.eta_(to_logit(p)) + self._network_output(codes, p)
         if p.ndim == 2:
             return np.asarray(softmax(margin, axis=1))
@@ -147,7 +147,8 @@ class NeuralCalibrator(Calibrator):
         n_codes = [levels.n_codes for levels in self.levels_.values()] or [1]
         self.offsets_: dict[str, FloatArray] = {}
         if margin.ndim == 2:
-            shared = self._convex_shared(margin, y, weight, ~held_out)
+            early = (part[~held_out] for part in (margin, y, weight))
+            shared = fit_shared_line_plot(*early, n_knots=self.n_knots, ridge=self.ridge)
             rows = rows_at_knots(margin.ravel(), shared.line_plot.knots, True)
             eta: LinePlotEta = SharedLinePlotEta(rows, shared)
         else:
@@ -158,10 +159,13 @@ class NeuralCalibrator(Calibrator):
         stacked = _stacked(codes, len(y))
         trained = train(eta, stacked, n_codes, y, weight, held_out, self._training())
         self.network_, self.eta_, self.epoch_ = trained.network, trained.eta, trained.epoch
-        every, fixed = np.ones(len(y), dtype=np.bool_), self._network_output(codes, margin)
+        fixed = self._network_output(codes, margin)
         if margin.ndim == 2:
-            self.eta_ = self._convex_shared(margin, y, weight, every, fixed)
+            self.eta_ = fit_shared_line_plot(
+                margin, y, weight, n_knots=self.n_knots, ridge=self.ridge, fixed=fixed
+            )
         elif self.offsets:
+            every = np.ones(len(y), dtype=np.bool_)
             self.eta_ = self._convex(margin, y, codes, weight, every, fixed)
 
     def _convex(
@@ -188,33 +192,12 @@ class NeuralCalibrator(Calibrator):
         self.offsets_ = {name: part.values for name, part in offsets.items()}
         return line_plot
 
-    def _convex_shared(
-        self,
-        margin: FloatArray,
-        y: FloatArray,
-        weight: FloatArray,
-        chosen: NDArray[np.bool_],
-        fixed: FloatArray | float = 0.0,
-    ) -> SharedLinePlot:
-        """Fit the line plot that all classes share."""
-        return fit_shared_line_plot(
-            margin[chosen],
-            y[chosen],
-            weight[chosen],
-            n_knots=self.n_knots,
-            ridge=self.ridge,
-            fixed=fixed,
-        )
-
     def _offset(self, codes: FieldCodes, n: int) -> FloatArray:
         return total_offset({name: codes[name] for name in self.offsets_}, self.offsets_, n)
 
     def _network_output(self, codes: FieldCodes, like: FloatArray) -> FloatArray:
         output = self.network_(_stacked(codes, len(like)))
         return output if like.ndim == 2 else output[:, 0]
-
-    def _codes(self, columns: FieldArrays) -> FieldCodes:
-        return {name: self.levels_[name].codes(column) for name, column in columns.items()}
 
     def _held_out(self, n: int) -> NDArray[np.bool_]:
         if not 0.0 <= self.validation_fraction < 1.0:

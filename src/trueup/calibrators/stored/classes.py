@@ -59,13 +59,7 @@ class Stored:
 
 
 def read_calibrator(node: Node) -> Calibrator:
-    """Read a calibrator of the table, fitted or not.
-
-    Raises
-    ------
-    CorruptFileError
-        If the node names another class, or its state is not one that fitting could have left.
-    """
+    """Read a calibrator of the table, fitted or not; refuse a state that no fit could have left."""
     content = node.value if isinstance(node.value, dict) else {}
     name = content.get("class")
     if content.keys() != {"class", "params", "state"} or str(name) not in _TABLE:

@@ -19,16 +19,9 @@ from trueup.errors import CorruptFileError
 
 @dataclass(frozen=True)
 class Node:
-    """A place in the document.
+    """A place in the document: what JSON holds there, and its name in messages.
 
-    Attributes
-    ----------
-    value : object
-        What JSON holds there.
-    name : str
-        The place, for messages.
-    arrays : dict of arrays
-        Those that have not been read yet; an array belongs to one place.
+    ``arrays`` are those that have not been read yet; an array belongs to one place.
     """
 
     value: Any
@@ -146,20 +139,9 @@ def array(
     least: int = 0,
     increasing: bool = False,
 ) -> Reader:
-    """Return a reader of arrays.
+    """Return a reader of arrays of at least ``least`` values, finite unless that is switched off.
 
-    Parameters
-    ----------
-    kinds : str
-        Characters of numpy's dtypes, ``"d"`` for float64.
-    n_dims : int, default 1
-        Number of dimensions.
-    low, high : float
-        Range of the values; they are not missing, and finite unless ``finite`` is False.
-    least : int, default 0
-        Smallest length.
-    increasing : bool, default False
-        Whether each value is larger than the one before.
+    ``kinds`` are characters of numpy's dtypes, ``"d"`` for float64.
     """
 
     def read(node: Node) -> Any:

@@ -27,10 +27,7 @@ _CHUNK = 8_192
 class FittedMLP:
     """A stack of multilayer perceptrons with ReLU between layers.
 
-    Attributes
-    ----------
-    layers : tuple of arrays
-        Weights (models, fan in, fan out) and biases (models, 1, fan out) in turn.
+    Layers are weights (models, fan in, fan out) and biases (models, 1, fan out) in turn.
     """
 
     layers: tuple[NDArray[np.float32], ...]

@@ -16,11 +16,6 @@ from trueup.monitoring.tree_text import checked_trees
 class DirectLossEstimator:
     """LightGBM's default regression of the squared error on ``[x, f(x)]``.
 
-    Parameters
-    ----------
-    random_state : int, default 0
-        Seed of LightGBM.
-
     Raises
     ------
     ImportError

@@ -1,3 +1,5 @@
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -33,17 +35,22 @@ def test_ensemble_is_the_mean_over_its_members(data):
     np.testing.assert_allclose(model.squared_errors(x, y), expected)
 
 
+@pytest.fixture(scope="module")
+def reliable_variance(data):
+    """A function that fits a variant, each once."""
+    x, y = map(as_tensor, data)
+    return cache(lambda variant: fit_reliable_variance(x, y, 16, PLAN, seeded(0), variant))
+
+
 @pytest.mark.parametrize("variant", ["rvn", "rvn_ne", "m2rvn"])
-def test_reliable_variance_finds_the_noise(data, variant):
-    x, y = data
-    model = fit_reliable_variance(as_tensor(x), as_tensor(y), 16, PLAN, seeded(0), variant)
-    rows = model.squared_errors(x, x[..., 0])
+def test_reliable_variance_finds_the_noise(data, reliable_variance, variant):
+    x, _ = data
+    rows = reliable_variance(variant).squared_errors(x, x[..., 0])
     np.testing.assert_allclose(rows.mean(1), 0.25, atol=0.12)
 
 
-def test_only_the_extrapolating_variant_returns_to_the_spread_of_y_far_away(data):
-    x, y = data
+def test_only_the_extrapolating_variant_returns_to_the_spread_of_y_far_away(reliable_variance):
     far = np.full((2, 3, 1), 1e3)
-    near_variance = fit_reliable_variance(as_tensor(x), as_tensor(y), 16, PLAN, seeded(0), "rvn")
+    near_variance = reliable_variance("rvn")
     prediction = near_variance.mean.predict(far)
     np.testing.assert_allclose(near_variance.squared_errors(far, prediction), 1.0, atol=1e-3)

@@ -15,14 +15,9 @@ from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow.monitor.check.registered_model import resolve
-from trueup_mlflow.monitor.state import (
-    State,
-    duration,
-    kept_threshold,
-    short,
-    state_of,
-    threshold_of,
-)
+from trueup_mlflow.monitor.judging.duration import duration
+from trueup_mlflow.monitor.judging.threshold import kept_threshold, threshold_of
+from trueup_mlflow.monitor.judging.verdict import State, short, state_of
 from trueup_mlflow.monitor.store import records_of
 from trueup_mlflow.write.items import ROLE_TAG
 from trueup_mlflow.write.monitor_items import (

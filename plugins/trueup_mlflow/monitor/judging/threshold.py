@@ -1,0 +1,49 @@
+"""The largest error of a version that is fine: a number, or a multiple of the reference's."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from trueup.errors import InvalidInputError
+from trueup_mlflow.write.monitor_items import FAIL_ABOVE_TAG
+
+_MULTIPLE = re.compile(r"(\d+(?:\.\d+)?)x")
+
+
+def threshold_of(
+    value: float | str | None, reference_error: float | None, name: str = "fail_above"
+) -> float | None:
+    """Return a threshold as an error; "1.5x" is that many times the error of the reference.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is neither a number above 0 nor such a multiple.
+    """
+    if value is None:
+        return None
+    multiple = _MULTIPLE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if multiple and reference_error is None:
+        raise InvalidInputError(
+            f"{name} must be an error where that of the reference is not known",
+            repr(value),
+            "Give a number.",
+        )
+    try:
+        found = float(multiple[1]) * (reference_error or 0.0) if multiple else float(value)
+    except (ValueError, TypeError, OverflowError):
+        found = math.nan
+    if not (math.isfinite(found) and found > 0.0):
+        raise InvalidInputError(
+            f"{name} must be a number above 0, or a multiple such as 1.5x",
+            repr(value),
+            "Correct it.",
+        )
+    return found
+
+
+def kept_threshold(tags: Mapping[str, str]) -> float | None:
+    """Return the threshold that ``init`` was given for a version with these tags, if any."""
+    return threshold_of(tags.get(FAIL_ABOVE_TAG), None)

@@ -1,0 +1,89 @@
+"""The verdict over the batches of a monitored version: fine, watch or act."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from trueup_mlflow.write.monitor_items import BatchRecord
+
+Verdict = Literal["fine", "watch", "act"]
+
+_RECENT = 3
+
+
+@dataclass(frozen=True)
+class State:
+    """Verdict over the batches of a version, and why."""
+
+    verdict: Verdict
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        """The verdict with its reason."""
+        return f"{self.verdict}: {self.why}"
+
+
+def state_of(records: Sequence[BatchRecord], fail_above: float | None = None) -> State:
+    """Return how a version stands after its batches, which are in the order of time.
+
+    "act" is for an error that is known to be too high: the newest realized one or the low end of
+    the newest interval above the threshold, or realized errors above their interval in two of the
+    last three batches. "watch" is for what may be wrong.
+    """
+    if not records:
+        return State("watch", "no batch yet")
+    newest = records[-1]
+    value = newest.value
+    realized = [record for record in records if record.covered is not None]
+    act, training = _error_too_high(newest, realized, fail_above), _far_above_reference(realized)
+    if act:
+        return State("act", "; ".join(filter(None, (act, training))))
+    if training:
+        return State("watch", training)
+    if newest.estimate["trusted"] is not True or math.isnan(value):
+        return State("watch", f"the estimate of {newest.day} is not to be trusted")
+    if fail_above is not None and value > fail_above:
+        return State("watch", f"the estimate of {newest.day} is above {short(fail_above)}")
+    if realized and realized[-1].side > 0:
+        return State("watch", f"the realized error of {realized[-1].day} was above its interval")
+    held = f", {len(realized)} of {len(records)} batches with labels"
+    return State("fine", f"{short(value)} estimated on {newest.day}{held}")
+
+
+def _error_too_high(
+    newest: BatchRecord, realized: Sequence[BatchRecord], fail_above: float | None
+) -> str:
+    """Return which error is known to be too high, or nothing."""
+    if fail_above is not None and realized and (realized[-1].realized or 0.0) > fail_above:
+        what = f"the realized error of {realized[-1].day}, {short(realized[-1].realized)}"
+        return f"{what}, is above {short(fail_above)}"
+    if fail_above is not None and newest.number("low") > fail_above:
+        return f"the interval of {newest.day} lies above {short(fail_above)}"
+    above = [record.day for record in realized[-_RECENT:] if record.side > 0]
+    if len(above) >= _RECENT - 1:
+        return f"realized errors were above their 90% intervals on {', '.join(above)}"
+    return ""
+
+
+def _far_above_reference(realized: Sequence[BatchRecord]) -> str:
+    """Say that all realized errors were far above that of the reference from the first one on."""
+    factor, word = (2.0, "twice") if len(realized) >= _RECENT else (5.0, "five times")
+    references = [record.raw.get("reference", math.inf) for record in realized]
+    pairs = zip(realized, references, strict=True)
+    if not realized or any((one.realized or 0.0) <= factor * error for one, error in pairs):
+        return ""
+    what = f"every realized error is more than {word} that of the reference"
+    return f"{what}, {short(references[-1])}: were its rows training rows?"
+
+
+def short(value: Any) -> str:
+    """Return a number with four digits or so, and anything else as it is."""
+    if value is None:
+        return "none"
+    if not isinstance(value, (int, float)):
+        return str(value)
+    return format(value, ",.0f" if 1e3 <= abs(value) < 1e7 else ".4g")
