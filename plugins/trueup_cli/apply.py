@@ -9,7 +9,7 @@ import click
 
 from trueup.replace_file import replace_file_by
 from trueup_cli.shell.failures import BadInput, in_options
-from trueup_cli.shell.options import AS_JSON
+from trueup_cli.shell.options import AS_JSON, NewFile
 from trueup_cli.shell.output import echo, json_text, progress
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option(
     "--output",
     required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NewFile(),
     help="CSV or parquet file: all columns of FILE and the new one.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the output file.")

@@ -12,6 +12,7 @@ from trueup.replace_file import replace_file_by
 from trueup_cli.shell.failures import BadInput, in_options
 from trueup_cli.shell.options import (
     AS_JSON,
+    NewFile,
     check_place,
     label_values,
     logged_run,
@@ -79,12 +80,12 @@ class _CalibratorName(click.Choice[str]):
 @click.option("--overwrite", is_flag=True, help="Replace the calibrator in the folder.")
 @click.option(
     "--table",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NewFile(),
     help="JSON or CSV file of the fitted numbers, for use without trueup.",
 )
 @click.option(
     "--figure",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NewFile(),
     help="PNG file of what each origin said.",
 )
 @click.option("--compare", is_flag=True, help="Compare on later rows, for the first field.")

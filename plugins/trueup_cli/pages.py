@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from trueup_cli.shell.failures import in_options
-from trueup_cli.shell.options import TRACKING_URI, existing_store
+from trueup_cli.shell.options import TRACKING_URI, NewFile, existing_store
 from trueup_cli.shell.output import echo, progress
 
 
@@ -48,7 +50,7 @@ def ui(tracking_uri: str | None, host: str, port: int, study_storage: str | None
 
 @click.command("report")
 @click.argument("subject")
-@click.option("--output", required=True, type=click.Path(dir_okay=False), help="File to write.")
+@click.option("--output", required=True, type=NewFile(), help="File to write.")
 @click.option("--metric", default="", help="Vanilla key K; by default the one most runs have.")
 @click.option(
     "--by",
@@ -60,7 +62,7 @@ def ui(tracking_uri: str | None, host: str, port: int, study_storage: str | None
 @TRACKING_URI
 def report(
     subject: str,
-    output: str,
+    output: Path,
     metric: str,
     by: str,
     greater_is_better: bool,

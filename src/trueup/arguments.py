@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, TypeGuard
 
@@ -12,6 +13,48 @@ from trueup.errors import InvalidInputError
 
 LARGEST_FLOAT = sys.float_info.max
 """Integers can be larger, and then no float can be made of them."""
+
+
+_SAME = (
+    "y_pred y_proba y_prob y_score y_hat proba probas prob probs pred preds prediction predictions",
+    "y_logit y_logits logit logits log_odds",
+    "sample_weight sample_weights weight weights",
+    "row_id row_ids id ids",
+    "times time timestamp timestamps",
+    "labels label classes",
+)
+"""What other packages call the columns of a call."""
+
+
+def check_keywords(function: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse a keyword as Python does, with the one that may have been meant.
+
+    For functions that pass keywords on: Python would name the function that they are passed to.
+
+    Parameters
+    ----------
+    function : str
+        What the user called.
+    given, known : str
+        Keywords that came, and all that the function takes.
+
+    Raises
+    ------
+    TypeError
+        If one is unknown.
+
+    Examples
+    --------
+    >>> check_keywords("score", ["weights"], ["y_proba", "sample_weight"])
+    Traceback (most recent call last):
+    TypeError: score() got an unexpected keyword argument 'weights'. Did you mean 'sample_weight'?
+    """
+    for name in given:
+        if name not in known:
+            others = next((words.split() for words in _SAME if name in words.split()), [])
+            near = [word for word in known if word in others] or get_close_matches(name, known, n=1)
+            meant = f". Did you mean {near[0]!r}?" if near else f"; it takes {', '.join(known)}."
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{meant}")
 
 
 def is_real(value: Any) -> bool:

@@ -16,6 +16,7 @@ from trueup_cli.shell.output import progress, quiet_mlflow
 
 FINE, ABOVE, NOT_TRUSTED = 0, 1, 3
 
+_NAMES = {"labelled": "--labels", "model_uri": "models:/NAME/VERSION"}
 MODEL = click.argument("model_uri", metavar="models:/NAME/VERSION")
 
 
@@ -36,7 +37,7 @@ def monitored(command: Callable[..., None]) -> Callable[..., None]:
             mlflow.set_tracking_uri(store)
         name = command.__name__
         shown = nullcontext() if name == "watch" else progress(f"monitor {name}")
-        with in_options({"labelled": "--labels"}), quiet_mlflow(), shown:
+        with in_options(_NAMES), quiet_mlflow(), shown:
             command(**options)
 
     return wrapped
@@ -60,7 +61,7 @@ def without_collection() -> Iterator[None]:
 def sentence(estimate: dict[str, Any]) -> str:
     """Return an estimate with its interval, what it is, and what is to be said of it."""
     from trueup.monitoring.metrics import DEFAULT_METRIC, metric_of
-    from trueup_mlflow.monitor.standing.verdict import short
+    from trueup_mlflow.monitor.judging.verdict import short
 
     metric = metric_of(estimate.get("metric", DEFAULT_METRIC))
     value, low, high = (short(estimate[name]) for name in (metric.name, "low", "high"))

@@ -12,7 +12,7 @@ import click
 from trueup_cli.monitor.base import ABOVE, FINE, MODEL, NOT_TRUSTED, monitored, sentence
 from trueup_cli.monitor.gates import status, watch
 from trueup_cli.shell.failures import BadInput, SuggestingGroup
-from trueup_cli.shell.options import AS_JSON, names_between
+from trueup_cli.shell.options import AS_JSON, NewFile, names_between
 from trueup_cli.shell.output import echo, json_text
 
 
@@ -210,10 +210,11 @@ def realize(model_uri: str, labels: str, min_labelled: float, as_json: bool) -> 
     if as_json:
         echo(json_text(asdict(found)))
         return
+    corrected = f"{found.corrected} corrected an earlier label, " if found.corrected else ""
     waiting = "1 batch waits" if found.waiting == 1 else f"{found.waiting} batches wait"
     echo(
-        f"{found.matched} ids matched, {found.unknown} are of no batch, {found.missing} rows have "
-        f"no label or id; {waiting} for more labels"
+        f"{found.matched} ids matched, {corrected}{found.unknown} are of no batch, "
+        f"{found.missing} rows have no label or id; {waiting} for more labels"
     )
     if found.n:
         echo(
@@ -229,7 +230,7 @@ def realize(model_uri: str, labels: str, min_labelled: float, as_json: bool) -> 
     "--output",
     "--out",
     "out",
-    type=click.Path(path_type=Path),
+    type=NewFile(),
     required=True,
     help="HTML file to write.",
 )

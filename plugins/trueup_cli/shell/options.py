@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,22 @@ Command = Callable[..., Any]
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 TRACKING_URI = click.option("--tracking-uri", help="MLflow store; by default that of MLflow.")
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+class NewFile(click.Path):
+    """A file that is written after the work, in a folder that must be there before."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if not path.parent.is_dir():
+            name = "the file" if param is None else param.opts[0]
+            raise BadInput(
+                f"{name} must be in a folder that exists; got {str(path)!r}. Make the folder first."
+            )
+        return path
 
 
 def existing_store(tracking_uri: str | None) -> str:

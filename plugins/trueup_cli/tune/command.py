@@ -11,7 +11,7 @@ import click
 
 from trueup_cli.shell.failures import BadInput, in_options, one_line_failures
 from trueup_cli.shell.interrupts import exit_code, interruptible
-from trueup_cli.shell.options import AS_JSON, TRACKING_URI, check_place
+from trueup_cli.shell.options import AS_JSON, TRACKING_URI, NewFile, check_place
 from trueup_cli.shell.output import echo, json_text, without_run_urls
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def run(context: click.Context, /, **options: Any) -> None:
     "--figure",
     "--plot",
     "plot",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NewFile(),
     callback=_drawable,
     help="PNG, SVG or PDF.",
 )

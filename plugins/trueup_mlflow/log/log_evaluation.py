@@ -11,6 +11,7 @@ import mlflow
 
 import trueup
 from trueup import Evaluation
+from trueup.arguments import check_keywords
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import get_loss
 from trueup.read.targets import read_binary_labels
@@ -97,7 +98,7 @@ def log_evaluation(
     >>> logged["calibrated_val_log_loss"] == evaluation.calibrated
     True
     """
-    signature(trueup.evaluate).bind(y_true, y_pred, **options)  # an unknown keyword
+    check_keywords("log_evaluation", options, list(signature(trueup.evaluate).parameters))
     check_place(prefix=prefix, step=step, run_id=run_id, model_id=model_id, dataset=dataset)
     try:
         evaluation = trueup.evaluate(y_true, y_pred, **options)

@@ -11,6 +11,7 @@ from typing import Any
 import mlflow
 
 import trueup
+from trueup.arguments import check_keywords
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup_mlflow.log.arguments import check_place
 from trueup_mlflow.log.prediction_table import Place, write_call
@@ -87,7 +88,7 @@ def log_predictions(
             "name must be letters, digits, '_', '-' or '.'", repr(name), "Rename the rows."
         )
     stem = f"{PREFIX_OF_FILES}{name}{'' if step is None else f'_step{step}'}"
-    signature(trueup.evaluate).bind(y_true, y_pred, **options)  # an unknown keyword
+    check_keywords("log_predictions", options, list(signature(trueup.evaluate).parameters))
     try:  # bad input is refused before it is stored; rows that can't be evaluated are stored
         trueup.evaluate(y_true, y_pred, **options)
     except UndefinedMetricError:  # also where predictions are not finite

@@ -8,6 +8,7 @@ from typing import Any
 
 from mlflow.entities import Experiment, LifecycleStage, Param, Run
 from mlflow.exceptions import MlflowException
+from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
 
 from trueup.errors import InvalidInputError
 from trueup.redact import without_credentials
@@ -86,6 +87,21 @@ def new_run(client: Any, experiment_id: str, tags: Mapping[str, str]) -> str:
     """Begin a run that is nobody's active one, and return its id; no tag holds a password."""
     clean = {name: without_credentials(value) for name, value in tags.items()}
     return str(client.create_run(experiment_id, tags=clean).info.run_id)
+
+
+def new_child(
+    client: Any,
+    home: tuple[str, str],
+    name: str,
+    tags: Mapping[str, str],
+    params: Mapping[str, Any],
+) -> str:
+    """Begin a run with parameters in an experiment, below a parent, and return its id."""
+    experiment_id, parent = home
+    place = {MLFLOW_PARENT_RUN_ID: parent, MLFLOW_RUN_NAME: name}
+    run_id = new_run(client, experiment_id, {**place, **tags})
+    log_params(client, run_id, params)
+    return run_id
 
 
 def log_params(client: Any, run_id: str, params: Mapping[str, Any]) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from trueup._kernels import UInt64Array
 from trueup._kernels.hashing import rows_fingerprint, timed_ids
-from trueup.arguments import whole_number
+from trueup.arguments import check_keywords, whole_number
 from trueup.errors import InexactSummaryError, InvalidInputError
 from trueup.evaluation.effective_rows import say_if_few
 from trueup.evaluation.thin_periods import join_thin_periods
@@ -111,11 +110,8 @@ def evaluate(
     (0.4165, 0.3777, 0.6189)
     """
     if not isinstance(split, Split):
-        raise InvalidInputError(
-            "split must be a Split",
-            repr(split),
-            "Pass CrossFit(), HoldOut(), Rolling(period) or InSample().",
-        )
+        fix = "Pass CrossFit(), HoldOut(), Rolling(period) or InSample()."
+        raise InvalidInputError("split must be a Split", repr(split), fix)
     if threads is True or threads != 1:
         whole_number("threads", threads, 1, "Pass the number of free cores.")
     given = {"y_true": y_true, "y_pred": y_pred, "y_logit": y_logit}
@@ -143,12 +139,17 @@ def evaluate(
         ids.warn()
     if rows.weight is not None:
         say_if_few(rows.weight, len(rows.y_true))
-    return score(
-        _sample(rows, split),
-        split,
-        rows_fingerprint(_identities(rows, split), rows.y_true, rows.weight),
-        _measured(fields, rows.loss, columns),
-    )
+    identities = rows.row_id
+    if split.n_groups is None and rows.times is not None:  # times tell rows apart too
+        identities = timed_ids(rows.row_id, rows.times)
+    fingerprint = rows_fingerprint(identities, rows.y_true, rows.weight)
+    measured = _measured(fields, rows.loss, columns)
+    return score(_sample(rows, split), split, fingerprint, measured)
+
+
+_OPTIONS = sorted({*(evaluate.__kwdefaults__ or ())} - {"loss", "y_logit"})
+_OF_PROBABILITIES = ("y_true", "y_proba", "y_logit", *_OPTIONS)
+_OF_NUMBERS = ("y_true", "y_pred", *_OPTIONS)
 
 
 def calibrated_log_loss(
@@ -169,6 +170,7 @@ def calibrated_log_loss(
     >>> round(calibrated_log_loss([0, 1, 1, 0], [0.4, 0.7, 0.9, 0.5], split=InSample()), 4)
     0.3777
     """
+    check_keywords("calibrated_log_loss", options, _OF_PROBABILITIES)
     return evaluate(y_true, y_proba, y_logit=y_logit, loss="log_loss", **options).calibrated
 
 
@@ -190,6 +192,7 @@ def calibrated_brier_score(
     >>> round(calibrated_brier_score([0, 1, 0, 1], [0.6, 0.8, 0.5, 0.7], split=InSample()), 4)
     0.1546
     """
+    check_keywords("calibrated_brier_score", options, _OF_PROBABILITIES)
     return evaluate(y_true, y_proba, y_logit=y_logit, loss="brier_score", **options).calibrated
 
 
@@ -209,6 +212,7 @@ def calibrated_mean_squared_error(y_true: Any, y_pred: Any, **options: Any) -> f
     >>> calibrated_mean_squared_error([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], split=InSample())
     0.0
     """
+    check_keywords("calibrated_mean_squared_error", options, _OF_NUMBERS)
     return evaluate(y_true, y_pred, loss="mean_squared_error", **options).calibrated
 
 
@@ -228,6 +232,7 @@ def calibrated_poisson_deviance(y_true: Any, y_pred: Any, **options: Any) -> flo
     >>> round(calibrated_poisson_deviance([1, 2, 3], [2.0, 4.0, 6.0], split=InSample()), 6)
     0.0
     """
+    check_keywords("calibrated_poisson_deviance", options, _OF_NUMBERS)
     return evaluate(y_true, y_pred, loss="poisson_deviance", **options).calibrated
 
 
@@ -250,13 +255,6 @@ def _is_long(y_true: Any, n_groups: int) -> bool:
         return len(y_true) > max(_LONG, _LONG_GROUP * n_groups)
     except TypeError:  # no column, which others say better
         return False
-
-
-def _identities(rows: Rows, split: Split) -> UInt64Array:
-    """Return what tells rows apart: with a split by time, their times too."""
-    if split.n_groups is not None or rows.times is None:
-        return rows.row_id
-    return timed_ids(rows.row_id, rows.times)
 
 
 def _is_one_column(predictions: Any) -> bool:

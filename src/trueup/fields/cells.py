@@ -136,9 +136,8 @@ def group_rows(
     count = np.bincount(levels.codes, minlength=len(levels.names))
     codes = levels.codes.astype(_narrowest(len(count)), copy=False)
     order = np.argsort(codes, kind="stable")
-    weight = None if weight is None else _unless_ones(weight.take(order))
-    # take() gathers in a third of the time of indexing by an array
-    return Cells(levels.names, count, y_true.take(order), y_proba.take(order), weight, order)
+    weight = None if weight is None else _unless_ones(weight[order])
+    return Cells(levels.names, count, y_true[order], y_proba[order], weight, order)
 
 
 def _ranks(values: NDArray[np.intp]) -> NDArray[np.intp]:

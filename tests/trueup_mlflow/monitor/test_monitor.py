@@ -20,8 +20,8 @@ from trueup_cli.monitor.commands import monitor as command
 from trueup_mlflow import monitor
 from trueup_mlflow.monitor.batch.batches import estimate_chunks, estimate_periods
 from trueup_mlflow.monitor.check.check_registry import load_check
+from trueup_mlflow.monitor.judging.coverage import Coverage
 from trueup_mlflow.monitor.prometheus import PrometheusExporter
-from trueup_mlflow.monitor.standing.coverage import Coverage
 from trueup_mlflow.monitor.store import MonitorStore
 from trueup_mlflow.write.monitor_items import BatchRecord, timestamp_of
 
@@ -242,7 +242,7 @@ def test_files_stay_where_the_watched_model_is_unknown(store, tmp_path):
     draw(90, start=31_000).drop(columns="y").to_parquet(tmp_path / "first.parquet")
     ran = CliRunner().invoke(command, ["watch", "models:/demand@none", str(tmp_path), "--once"])
     assert ran.exit_code == 2
-    assert "model_uri must be a registered model version" in ran.output
+    assert "models:/NAME/VERSION must be a registered model version" in ran.output
     assert [path.name for path in tmp_path.iterdir()] == ["first.parquet"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
 from typing import Any
 
 import pandas as pd
@@ -74,9 +75,8 @@ def estimate_periods(
     schema = load_schema(resolve(model_uri, MlflowClient()))
     rows = table if is_spark_frame(table) else _rows(table, schema)
     for label, part in periods_of(rows, time_column, period, time_format):
-        session = session or Session.open(
-            model_uri, predicted=predicted
-        )  # a table without times needs none
+        # Opened here, since a table without times needs none.
+        session = session or Session.open(model_uri, predicted=predicted)
         end = label.end_time.to_pydatetime(warn=False)
         found.append((str(label), session.estimate(part, at=end)))
         labels.append(label)
@@ -86,11 +86,14 @@ def estimate_periods(
 
 def say_empty(labels: list[pd.Period]) -> None:
     """Name the periods between the first and the last that have no rows."""
-    whole = pd.period_range(min(labels), max(labels)) if labels else []
-    empty = [str(label) for label in whole if label not in labels]
-    if empty:
-        more = f" and {len(empty) - _NAMED} more" if len(empty) > _NAMED else ""
-        warn_user(f"no rows of {', '.join(empty[:_NAMED])}{more}: there is no batch of it.")
+    known = sorted(set(labels))
+    counts = [(b.ordinal - a.ordinal) // a.freq.n - 1 for a, b in pairwise(known)]
+    empty = (str(a + i + 1) for a, n in zip(known, counts, strict=False) for i in range(n))
+    named = list(islice(empty, _NAMED))
+    if named:
+        left = sum(counts) - len(named)
+        more = f" and {left} more" if left else ""
+        warn_user(f"no rows of {', '.join(named)}{more}: there is no batch of it.")
 
 
 def estimate_chunks(
