@@ -59,7 +59,7 @@ def status(
             continue
         doubt = "" if gate.code != "fine" or gate.state.verdict == "fine" else gate.state.sentence
         note = f" {gate.note or doubt}" if gate.note or doubt else ""
-        why = "deleted from the registry" if gate.deleted else "no alias"
+        why = "the registry has it or its check no longer" if gate.deleted else "no alias"
         apart = "" if gate.counts else f" ({why}: does not count)"
         estimate = sentence(gate.batch.estimate)
         echo(f"{gate.uri} {gate.batch.time} {estimate}{note}{apart}")

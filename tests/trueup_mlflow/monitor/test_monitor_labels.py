@@ -322,6 +322,6 @@ def test_a_deleted_version_is_said_and_does_not_count(session, tmp_path, monkeyp
     (gate,) = (gate for gate in monitor.status() if gate.model == "gone")
     assert (gate.deleted, gate.counts, gate.to_dict()["deleted"]) == (True, False, True)
     said = CliRunner().invoke(command, ["status"]).output
-    assert "(deleted from the registry: does not count)" in said
+    assert "(the registry has it or its check no longer: does not count)" in said
     with pytest.raises(InvalidInputError, match="must be of versions with a batch"):
         monitor.status(["models:/gone"])

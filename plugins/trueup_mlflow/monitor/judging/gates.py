@@ -56,7 +56,7 @@ class Gate:
     state : State
         Verdict over all batches.
     deleted : bool
-        Whether the registry has the version no longer.
+        Whether the registry has the version, or its check, no longer.
     """
 
     model: str
