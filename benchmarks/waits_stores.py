@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 
 from waits import put_section
@@ -54,7 +55,10 @@ def store_of(folder: Path) -> dict[str, str]:
 def measure(root: Path) -> dict[str, float]:
     """Return the seconds of each work with the packages that this process imports."""
     import mlflow
+    import pandas as pd
     from monitor_scale import NAME, fill, prepare, table
+
+    from trueup_mlflow import monitor
 
     found = {"import": seconds([sys.executable, "-c", "import mlflow"], root, {})}
     store = store_of(root / "batch")
@@ -65,6 +69,11 @@ def measure(root: Path) -> dict[str, float]:
     found["load"] = seconds([sys.executable, "-c", load], root / "batch", store)
     run = [*TRUEUP, "monitor", "run", f"models:/{NAME}/1", "--batch", "batch.parquet"]
     found["run"] = seconds(run, root / "batch", store)
+    if "predicted" in signature(monitor.estimate).parameters:  # a checkout before may be without
+        rows = pd.read_parquet(root / "batch" / "batch.parquet")
+        rows.assign(p=rows["x0"]).to_parquet(root / "batch" / "given.parquet")
+        given = [*run[:-1], "given.parquet", "--predicted", "p"]
+        found["predicted"] = seconds(given, root / "batch", store)
     table(REFERENCE_ROWS, 5, 1).to_parquet(root / "batch" / "reference.parquet")
     init = [*TRUEUP, "monitor", "init", f"models:/{NAME}/1", "--target", "y"]
     init += ["--reference", "reference.parquet"]
@@ -103,9 +112,10 @@ def in_checkout(checkout: Path) -> dict[str, float]:
 
 def written(now: Mapping[str, float], before: Mapping[str, float]) -> str:
     rows = [
-        ("`import mlflow`, the peer of the next five", "import", "–"),
+        ("`import mlflow`, the peer of the next six", "import", "–"),
         ("MLflow's `load_model` of the model alone, a scikit-learn one", "load", "–"),
         ("`trueup monitor run`, 1,000 rows", "run", f"{now['import'] + 0.5:.2f}"),
+        ("the same with `--predicted`, which loads no model", "predicted", "the same"),
         (f"`trueup monitor init`, {REFERENCE_ROWS:,} rows", "init", "8"),
         (f"`trueup monitor status`, {VERSIONS} versions x {FEW} batches", "few", "–"),
         (

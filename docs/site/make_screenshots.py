@@ -172,7 +172,7 @@ def shoot_own(page: Page, uri: str) -> None:
         path = page.locator("main tbody a").first.get_attribute("href")
         shoot(page, address + urllib.parse.unquote(path or ""), "study")
         shoot(page, f"{address}{own}/fields", "fields", 760)
-        shoot(page, f"{address}/models", "models", 360)
+        shoot(page, f"{address}/models", "models", 500)
         shoot(page, f"{address}/model?name=demand&version=1", "model", 900)
 
 

@@ -47,7 +47,7 @@ def start(folder, job):
 
 def run_to_the_end(folder, job):
     worker = start(folder, job)
-    _, errors = worker.communicate(timeout=120)
+    _, errors = worker.communicate(timeout=300)
     assert worker.returncode == 0, errors
 
 
@@ -55,7 +55,9 @@ def kill_workers(folder, job, seconds):
     """Start two workers, wait until they train, and kill both after a random time."""
     before = trainings(folder).total()
     workers = [start(folder, job) for _ in range(2)]
-    wait_until(lambda: trainings(folder).total() > before)
+    wait_until(
+        lambda: trainings(folder).total() > before or all(w.poll() is not None for w in workers)
+    )
     time.sleep(seconds)
     for worker in workers:
         worker.send_signal(signal.SIGKILL)

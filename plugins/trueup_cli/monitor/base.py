@@ -61,7 +61,7 @@ def without_collection() -> Iterator[None]:
 def sentence(estimate: dict[str, Any]) -> str:
     """Return an estimate with its interval, what it is, and what is to be said of it."""
     from trueup.monitoring.metrics import DEFAULT_METRIC, metric_of
-    from trueup_mlflow.monitor.standing.verdict import short
+    from trueup_mlflow.monitor.judging.verdict import short
 
     metric = metric_of(estimate.get("metric", DEFAULT_METRIC))
     value, low, high = (short(estimate[name]) for name in (metric.name, "low", "high"))

@@ -210,10 +210,11 @@ def realize(model_uri: str, labels: str, min_labelled: float, as_json: bool) -> 
     if as_json:
         echo(json_text(asdict(found)))
         return
+    corrected = f"{found.corrected} corrected an earlier label, " if found.corrected else ""
     waiting = "1 batch waits" if found.waiting == 1 else f"{found.waiting} batches wait"
     echo(
-        f"{found.matched} ids matched, {found.unknown} are of no batch, {found.missing} rows have "
-        f"no label or id; {waiting} for more labels"
+        f"{found.matched} ids matched, {corrected}{found.unknown} are of no batch, "
+        f"{found.missing} rows have no label or id; {waiting} for more labels"
     )
     if found.n:
         echo(

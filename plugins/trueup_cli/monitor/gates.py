@@ -59,7 +59,8 @@ def status(
             continue
         doubt = "" if gate.code != "fine" or gate.state.verdict == "fine" else gate.state.sentence
         note = f" {gate.note or doubt}" if gate.note or doubt else ""
-        apart = "" if gate.counts else " (no alias: does not count)"
+        why = "the registry has it or its check no longer" if gate.deleted else "no alias"
+        apart = "" if gate.counts else f" ({why}: does not count)"
         estimate = sentence(gate.batch.estimate)
         echo(f"{gate.uri} {gate.batch.time} {estimate}{note}{apart}")
     raise click.exceptions.Exit(_worst({_CODES[gate.code] for gate in gates if gate.counts}))

@@ -6,9 +6,11 @@ import math
 import re
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from mlflow import MlflowClient
+from mlflow.exceptions import MlflowException
 
 from trueup.comparison import Comparison, compare, order_note
 from trueup.decide.pairing import Paired
@@ -28,6 +30,7 @@ from trueup_mlflow.write.runs import log_params, mark_as_model_training, new_run
 from trueup_mlflow.write.writer import RunWriter
 
 _ROLES = ("candidate", "baseline")
+_RUN_ID = re.compile(r"[0-9a-f]{32}").fullmatch
 _QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 
 
@@ -174,7 +177,7 @@ def compare_and_log(
     notes = [_order_note(comparison, both, metric, options), own_rows]
     note = " ".join(filter(None, notes))
     if names == _ROLES:
-        names = names_of(candidate, baseline)
+        names = names_of(candidate, baseline, reader.client)
     tags = comparison_tags(comparison, note, checked, names)
     asked = {"candidate": candidate, "baseline": baseline, "metric": metric}
     run_id = _log(reader.client, comparison, both, asked, tags, names)
@@ -253,8 +256,10 @@ def _log(
     return run_id
 
 
-def names_of(candidate: str, baseline: str) -> tuple[str, str]:
+def names_of(candidate: str, baseline: str, client: MlflowClient | None = None) -> tuple[str, str]:
     """Return the last quoted texts of two filters; the roles where these do not tell them apart.
+
+    With a client, the id of a run is its name.
 
     Examples
     --------
@@ -264,6 +269,8 @@ def names_of(candidate: str, baseline: str) -> tuple[str, str]:
     ('candidate', 'baseline')
     """
     found = [_last_quoted(text) for text in (candidate, baseline)]
+    if client is not None:
+        found = [_name_of_run(client, text) if _RUN_ID(text) else text for text in found]
     if not all(found) or found[0] == found[1]:
         return _ROLES
     return found[0], found[1]
@@ -272,3 +279,9 @@ def names_of(candidate: str, baseline: str) -> tuple[str, str]:
 def _last_quoted(text: str) -> str:
     quoted = [single or double for single, double in _QUOTED.findall(text)]
     return quoted[-1] if quoted else ""
+
+
+def _name_of_run(client: MlflowClient, run_id: str) -> str:
+    with suppress(MlflowException):  # 32 hexadecimal digits may be anything
+        return client.get_run(run_id).info.run_name or run_id
+    return run_id

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from mlflow.tracking import MlflowClient
 from mlflow.tracking.fluent import _get_experiment_id, active_run
-from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
+from mlflow.utils.mlflow_tags import MLFLOW_RUN_NAME
 
 from trueup_mlflow.log.arguments import check_place
 from trueup_mlflow.write.failures import refusing_only
 from trueup_mlflow.write.items import figure_file, metric_key
 from trueup_mlflow.write.resampling_items import fold_items, fold_params, resampling_items
-from trueup_mlflow.write.runs import log_params, mark_as_model_training, new_run
+from trueup_mlflow.write.runs import mark_as_model_training, new_child, new_run
 from trueup_mlflow.write.writer import RunWriter
 
 if TYPE_CHECKING:
@@ -114,10 +114,8 @@ def _active_run_id() -> str | None:
 def _log_fold(
     client: MlflowClient, home: tuple[str, str], estimate: Any, index: int, prefix: str
 ) -> None:
-    experiment_id, parent = home
-    tags = {MLFLOW_PARENT_RUN_ID: parent, MLFLOW_RUN_NAME: f"test set {index}"}
-    run_id = new_run(client, experiment_id, tags)
-    log_params(client, run_id, fold_params(estimate, index))
+    params = fold_params(estimate, index)
+    run_id = new_child(client, home, f"test set {index}", {}, params)
     writer = RunWriter(run_id, client)
     writer.log(fold_items(estimate, index, prefix))
     writer.require_store()

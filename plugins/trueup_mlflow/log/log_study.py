@@ -37,6 +37,7 @@ from trueup_mlflow.write.runs import (
     all_pages,
     log_params,
     mark_as_model_training,
+    new_child,
     new_run,
 )
 from trueup_mlflow.write.writer import Point, RunWriter
@@ -110,8 +111,11 @@ def log_study(
     for row in report.rows:
         run_id, n_logged = known.get(str(row.number), (None, 0))
         if run_id is None:
-            name, tags = f"trial {row.number}", {TRIAL_TAG: str(row.number)}
-            run_id = _begin_child(client, (experiment_id, parent), name, tags, row.params)
+            name, tags = (
+                f"trial {row.number}",
+                {TRIAL_TAG: str(row.number), VERSION_TAG: __version__},
+            )
+            run_id = new_child(client, (experiment_id, parent), name, tags, row.params)
         _log_seeds(client, (experiment_id, run_id), row, key, n_logged, nested_seeds)
     writer = RunWriter(parent, client)
     writer.log(study_items(report, key, confirmation))
@@ -213,10 +217,6 @@ def _parent(client: MlflowClient, experiment_id: str, report: Any) -> str:
         return str(run.info.run_id)
     mark_as_model_training(client, experiment_id)
     tags = {STUDY_TAG: report.name, ROLE_TAG: STUDY_ROLE, MLFLOW_RUN_NAME: _called(report)}
-    return _create(client, experiment_id, tags)
-
-
-def _create(client: MlflowClient, experiment_id: str, tags: Mapping[str, str]) -> str:
     return new_run(client, experiment_id, {VERSION_TAG: __version__, **tags})
 
 
@@ -252,21 +252,6 @@ def _log_selected(client: MlflowClient, parent: str, params: Mapping[str, Any]) 
         )
 
 
-def _begin_child(
-    client: MlflowClient,
-    home: tuple[str, str],
-    name: str,
-    tags: Mapping[str, str],
-    params: Mapping[str, Any],
-) -> str:
-    """Begin a run of that name in an experiment, below a parent."""
-    experiment_id, parent = home
-    place = {MLFLOW_PARENT_RUN_ID: parent, MLFLOW_RUN_NAME: name}
-    run_id = _create(client, experiment_id, {**place, **tags})
-    log_params(client, run_id, params)
-    return run_id
-
-
 def _log_seeds(
     client: MlflowClient, home: tuple[str, str], row: Any, key: str, n_logged: int, nested: bool
 ) -> None:
@@ -283,8 +268,9 @@ def _log_seeds(
     client.set_tag(run_id, STATUS_TAG, "finished" if out is None else f"eliminated by {out}")
     if nested:
         for record, items in list(zip(row.records, per_seed, strict=True))[n_logged:]:
-            tags, params = {SEED_TAG: str(record.seed)}, {"seed": record.seed}
-            seed_run = _begin_child(client, home, f"seed {record.seed}", tags, params)
+            tags = {SEED_TAG: str(record.seed), VERSION_TAG: __version__}
+            name, params = f"seed {record.seed}", {"seed": record.seed}
+            seed_run = new_child(client, home, name, tags, params)
             RunWriter(seed_run, client).log(items)
             client.set_terminated(seed_run)
         client.set_tag(run_id, ROLE_TAG, SEED_PARENT_ROLE)

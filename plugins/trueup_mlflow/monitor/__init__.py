@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from trueup_mlflow.monitor.batch.batches import init_missing as init_missing
     from trueup_mlflow.monitor.batch.watching import watch as watch
     from trueup_mlflow.monitor.check.init import init as init
+    from trueup_mlflow.monitor.judging.gates import status as status
     from trueup_mlflow.monitor.operations import compare as compare
     from trueup_mlflow.monitor.operations import estimate as estimate
     from trueup_mlflow.monitor.operations import records as records
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from trueup_mlflow.monitor.realizing import realize as realize
     from trueup_mlflow.monitor.segments import estimate_segments as estimate_segments
     from trueup_mlflow.monitor.session import Session as Session
-    from trueup_mlflow.monitor.standing.gates import status as status
 
 _HOME = {
     "compare": "operations",
@@ -37,7 +37,7 @@ _HOME = {
     "records": "operations",
     "report": "operations",
     "Session": "session",
-    "status": "standing.gates",
+    "status": "judging.gates",
     "watch": "batch.watching",
 }
 

@@ -19,10 +19,10 @@ from trueup.replace_file import replace_file
 from trueup_mlflow.monitor.check.check_registry import check_uri
 from trueup_mlflow.monitor.check.registered_model import resolve
 from trueup_mlflow.monitor.compare_versions import ModelComparison, decide
+from trueup_mlflow.monitor.judging.threshold import kept_threshold, threshold_of
+from trueup_mlflow.monitor.judging.verdict import state_of
 from trueup_mlflow.monitor.report_page import draw_series, render_report
 from trueup_mlflow.monitor.session import Session
-from trueup_mlflow.monitor.standing.threshold import kept_threshold, threshold_of
-from trueup_mlflow.monitor.standing.verdict import state_of
 from trueup_mlflow.monitor.store import MonitorStore
 from trueup_mlflow.write.monitor_items import BatchRecord, of_newest_metric
 from trueup_mlflow.write.segment_items import segments_of

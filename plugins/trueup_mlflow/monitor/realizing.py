@@ -16,13 +16,14 @@ from trueup_mlflow.monitor.batch.labels import (
     errors_by_level,
     late_labels,
     merged,
+    n_corrected,
     of_batch,
     realized_error,
 )
 from trueup_mlflow.monitor.batch.tables import read_table
 from trueup_mlflow.monitor.check.check_registry import load_schema
 from trueup_mlflow.monitor.check.registered_model import resolve
-from trueup_mlflow.monitor.standing.coverage import Coverage
+from trueup_mlflow.monitor.judging.coverage import Coverage
 from trueup_mlflow.monitor.store import ROW_ID, MonitorStore
 from trueup_mlflow.write.monitor_items import BatchRecord, realized_metrics
 from trueup_mlflow.write.segment_items import realized_segment_metrics
@@ -36,6 +37,7 @@ class _Outcome:
 
     record: BatchRecord
     matched: int
+    corrected: int = 0
 
 
 def realize(model_uri: str, labelled: Any, *, min_labelled: float = MIN_LABELLED) -> Coverage:
@@ -106,6 +108,7 @@ def realize(model_uri: str, labelled: Any, *, min_labelled: float = MIN_LABELLED
         missing=labels.missing,
         waiting=waiting,
         state=state.sentence,
+        corrected=sum(outcome.corrected for outcome in outcomes),
     )
 
 
@@ -120,11 +123,13 @@ def _realize(
     kept = store.labels(record.digest) if record.labelled or len(new) else None
     together = merged(kept, new)
     changed = len(new) > 0 and (kept is None or _values(together) != _values(kept))
+    corrected = 0 if kept is None else n_corrected(kept, new)
     if changed:
+        _ = realized_error(predictions, new, record.metric)  # what it refuses must not be kept
         store.keep_labels(record.digest, new)
     if changed or record.realized is None:  # a lower share may be asked for now
         record = _updated(store, record, predictions, together, min_labelled)
-    return _Outcome(record, len(new))
+    return _Outcome(record, len(new), corrected)
 
 
 def _values(labels: pd.DataFrame) -> dict[str, float]:

@@ -27,8 +27,8 @@ from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE
 
 from trueup import __version__
 from trueup_mlflow.monitor.check.registered_model import RegisteredVersion
-from trueup_mlflow.monitor.standing.threshold import kept_threshold
-from trueup_mlflow.monitor.standing.verdict import State, state_of
+from trueup_mlflow.monitor.judging.threshold import kept_threshold
+from trueup_mlflow.monitor.judging.verdict import State, state_of
 from trueup_mlflow.write.items import ROLE_TAG, VERSION_TAG
 from trueup_mlflow.write.monitor_items import (
     BATCH_TAG,

@@ -8,6 +8,7 @@ from typing import Any
 
 from mlflow.entities import Experiment, LifecycleStage, Param, Run
 from mlflow.exceptions import MlflowException
+from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
 
 from trueup.errors import InvalidInputError
 from trueup.redact import without_credentials
@@ -48,7 +49,9 @@ def all_pages(search: Callable[..., Any], *args: Any, **options: Any) -> Iterato
             return
 
 
-def find_run(client: Any, run_id: str, *, argument: str = "run_id") -> Run:
+def find_run(
+    client: Any, run_id: str, *, argument: str = "run_id", may_be_deleted: bool = False
+) -> Run:
     """Return a run; refuse an id that the store does not have, or of a run that was deleted."""
     rule = f"{argument} must be a run of the store"
     try:
@@ -58,7 +61,7 @@ def find_run(client: Any, run_id: str, *, argument: str = "run_id") -> Run:
             raise
         got = f"{run_id!r}: {refusal.message.rstrip('.')}"
         raise InvalidInputError(rule, got, store_of(client)) from refusal
-    if run.info.lifecycle_stage == LifecycleStage.DELETED:
+    if run.info.lifecycle_stage == LifecycleStage.DELETED and not may_be_deleted:
         mend = f"Restore it: mlflow runs restore --run-id {run_id}."
         raise InvalidInputError(rule, f"{run_id!r}, which was deleted", mend)
     return run
@@ -86,6 +89,21 @@ def new_run(client: Any, experiment_id: str, tags: Mapping[str, str]) -> str:
     """Begin a run that is nobody's active one, and return its id; no tag holds a password."""
     clean = {name: without_credentials(value) for name, value in tags.items()}
     return str(client.create_run(experiment_id, tags=clean).info.run_id)
+
+
+def new_child(
+    client: Any,
+    home: tuple[str, str],
+    name: str,
+    tags: Mapping[str, str],
+    params: Mapping[str, Any],
+) -> str:
+    """Begin a run with parameters in an experiment, below a parent, and return its id."""
+    experiment_id, parent = home
+    place = {MLFLOW_PARENT_RUN_ID: parent, MLFLOW_RUN_NAME: name}
+    run_id = new_run(client, experiment_id, {**place, **tags})
+    log_params(client, run_id, params)
+    return run_id
 
 
 def log_params(client: Any, run_id: str, params: Mapping[str, Any]) -> None:

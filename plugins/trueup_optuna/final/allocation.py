@@ -18,22 +18,11 @@ Claim = tuple[int, int]
 
 
 def next_claim(table: Standings, claimed: Collection[Claim], n_max: int) -> Claim | None:
-    """Return the training that is wanted next.
+    """Return the training that is wanted next; None where nobody is left to race.
 
-    Parameters
-    ----------
-    table : Standings
-        All configurations. Their own means rank them, with a budget too: one that its neighbours
-        draw far up or down would never get the seed that tells whether they are right.
-    claimed : collection of (number, seed index)
-        Trainings of the finals that are finished or under way.
-    n_max : int
-        Seeds that a configuration may have.
-
-    Returns
-    -------
-    (number, seed index) or None
-        None where nobody is left to race.
+    ``claimed`` are those of the finals that are finished or under way; a configuration may have
+    ``n_max`` seeds. Own means rank configurations, with a budget too: one that its neighbours draw
+    far up or down would never get the seed that tells whether they are right.
     """
     numbers, own = table.numbers, table.n_seeds
     taken = {number: {i for c, i in claimed if c == number} for number in numbers}

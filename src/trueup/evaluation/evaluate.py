@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from trueup._kernels import UInt64Array
 from trueup._kernels.hashing import rows_fingerprint, timed_ids
 from trueup.arguments import check_keywords, whole_number
 from trueup.errors import InexactSummaryError, InvalidInputError
@@ -111,11 +110,8 @@ def evaluate(
     (0.4165, 0.3777, 0.6189)
     """
     if not isinstance(split, Split):
-        raise InvalidInputError(
-            "split must be a Split",
-            repr(split),
-            "Pass CrossFit(), HoldOut(), Rolling(period) or InSample().",
-        )
+        fix = "Pass CrossFit(), HoldOut(), Rolling(period) or InSample()."
+        raise InvalidInputError("split must be a Split", repr(split), fix)
     if threads is True or threads != 1:
         whole_number("threads", threads, 1, "Pass the number of free cores.")
     given = {"y_true": y_true, "y_pred": y_pred, "y_logit": y_logit}
@@ -143,12 +139,12 @@ def evaluate(
         ids.warn()
     if rows.weight is not None:
         say_if_few(rows.weight, len(rows.y_true))
-    return score(
-        _sample(rows, split),
-        split,
-        rows_fingerprint(_identities(rows, split), rows.y_true, rows.weight),
-        _measured(fields, rows.loss, columns),
-    )
+    identities = rows.row_id
+    if split.n_groups is None and rows.times is not None:  # times tell rows apart too
+        identities = timed_ids(rows.row_id, rows.times)
+    fingerprint = rows_fingerprint(identities, rows.y_true, rows.weight)
+    measured = _measured(fields, rows.loss, columns)
+    return score(_sample(rows, split), split, fingerprint, measured)
 
 
 _OPTIONS = sorted({*(evaluate.__kwdefaults__ or ())} - {"loss", "y_logit"})
@@ -259,13 +255,6 @@ def _is_long(y_true: Any, n_groups: int) -> bool:
         return len(y_true) > max(_LONG, _LONG_GROUP * n_groups)
     except TypeError:  # no column, which others say better
         return False
-
-
-def _identities(rows: Rows, split: Split) -> UInt64Array:
-    """Return what tells rows apart: with a split by time, their times too."""
-    if split.n_groups is not None or rows.times is None:
-        return rows.row_id
-    return timed_ids(rows.row_id, rows.times)
 
 
 def _is_one_column(predictions: Any) -> bool:

@@ -366,3 +366,13 @@ def test_a_filter_of_scores_alone_is_refused_with_what_it_met(store):
     store.client.set_tag(store.log("deep", {0: 0.4}), "trueup.role", "scoring")
     with pytest.raises(InvalidInputError, match=r"and 1 run in which nothing .* a run of scoring"):
         store.compare()
+
+
+def test_a_run_that_a_filter_names_by_its_id_is_called_by_its_name(store):
+    ids = []
+    for name, values in (("deep", DEEP), ("mlp", BASE)):
+        ids.append(store.parent(name))
+        store.client.set_tag(ids[-1], "mlflow.runName", f"the {name}")
+        store.log(name, values, parent=ids[-1])
+    store.compare(f"run_id = '{ids[0]}'", f"tags.mlflow.parentRunId = '{ids[1]}'")
+    assert store.comparison_run().info.run_name == "the deep beats the mlp"

@@ -16,7 +16,9 @@ from tests.trueup_mlflow.monitored import URI, draw, register, registered, versi
 from trueup.errors import InvalidInputError, TrueupWarning
 from trueup_cli.monitor.commands import monitor as command
 from trueup_mlflow import monitor
+from trueup_mlflow.monitor.check.registered_model import resolve
 from trueup_mlflow.monitor.store import MonitorStore
+from trueup_mlflow.write.monitor_items import CHECK_URI_TAG
 
 pytestmark = [
     # MLflow's progress bar and its model loading warn about themselves.
@@ -56,7 +58,7 @@ def test_labels_of_a_batch_come_in_several_files_and_are_corrected(session, tmp_
     assert kept(record.digest).realized == pytest.approx(expected)
     assert kept(record.digest).labelled == 82
     wrong = labels[:1].assign(y=labels["y"][:1] + 50.0)
-    monitor.realize(URI, wrong)
+    assert monitor.realize(URI, wrong).corrected == 1
     corrected = kept(record.digest)
     assert corrected.realized > 20.0
     assert corrected.corrections == (pytest.approx(expected),)
@@ -292,3 +294,34 @@ def test_a_batch_that_comes_again_and_a_time_in_the_future_are_said(session, cap
     assert not caplog.text
     assert session.record(batch).day == "2999-01-31"  # a job that is run again names no time
     assert "this batch was logged before, at 2999-01-31" in caplog.text
+
+
+def test_labels_that_replace_others_are_counted(session, tmp_path):
+    batch = draw(40, start=13_000)
+    session.record(batch.drop(columns="y"), at="2030-06-30")
+    labels = batch[["id", "y"]]
+    assert monitor.realize(URI, labels).corrected == 0
+    some = labels[:5].assign(y=labels["y"][:5] + np.array([0.0, 1.0, 0.0, 1.0, 1.0]))
+    some.to_parquet(tmp_path / "some.parquet")
+    arguments = ["realize", URI, "--labels", str(tmp_path / "some.parquet")]
+    said = CliRunner().invoke(command, arguments).output
+    assert "5 ids matched, 3 corrected an earlier label, 0 are of no batch" in said
+
+
+def test_a_deleted_version_is_said_and_does_not_count(session, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where artifacts of a new experiment go
+    client = MlflowClient()
+    rows = draw(50)
+    register(LinearRegression().fit(rows[["a", "b"]], rows["y"]), "gone")
+    client.set_model_version_tag("gone", "1", CHECK_URI_TAG, "models:/gone__trueup_check/1")
+    records = monitor.records(URI)
+    MonitorStore(resolve("models:/gone/1", client), client).write(records[0])
+    assert [gate.counts for gate in monitor.status(["models:/gone"])] == [True]
+
+    client.delete_model_version("gone", "1")
+    (gate,) = (gate for gate in monitor.status() if gate.model == "gone")
+    assert (gate.deleted, gate.counts, gate.to_dict()["deleted"]) == (True, False, True)
+    said = CliRunner().invoke(command, ["status"]).output
+    assert "(the registry has it or its check no longer: does not count)" in said
+    with pytest.raises(InvalidInputError, match="must be of versions with a batch"):
+        monitor.status(["models:/gone"])

@@ -89,6 +89,9 @@ def test_a_classifier_is_monitored_by_its_log_loss_also_by_level(store):
         log_loss(batch["y"][::2], probability[::2])
     )
     assert not [key for key in metrics if "mse" in key]
+    with pytest.raises(InvalidInputError, match=r"must have 0 and 1 in 'y' .* got 2 for 100"):
+        monitor.realize(CHURN, batch[["id", "y"]].assign(y=2))
+    assert monitor.realize(CHURN, batch[["id", "y"]]).corrected == 0  # nothing of it was kept
     with pytest.raises(InvalidInputError, match="challenger must have the metric of the champion"):
         monitor.compare(CHURN, URI, batch.drop(columns="y"))
 

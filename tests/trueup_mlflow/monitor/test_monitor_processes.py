@@ -59,9 +59,9 @@ def registered(tmp_path, monkeypatch):
     mlflow.set_tracking_uri(None)
 
 
-def fill(folder, n, seed):
-    folder.mkdir()
-    for k in range(n):
+def fill(folder, n, seed, first=0):
+    folder.mkdir(exist_ok=True)
+    for k in range(first, first + n):
         draw(50, [seed, k]).drop(columns="y").to_parquet(folder / f"{k}.parquet")
     return folder
 
@@ -78,7 +78,7 @@ def watch(folder):
 
 
 def finish(process):
-    process.join(120)
+    process.join(300)
     assert process.exitcode == 0
 
 
@@ -98,8 +98,10 @@ def check_exactly_once(n):
 
 @pytest.mark.slow
 def test_watchers_killed_at_any_point_lose_and_double_nothing(registered):
-    folder, n, kills = fill(registered / "inbox", 8, seed=3), 8, 0
+    folder, n, kills = registered / "inbox", 0, 0
     for delay in (0.0, 0.05, 0.12, 0.2):
+        fill(folder, 3, seed=3, first=n)  # each watcher has something to do when it is killed
+        n += 3
         process, done = watch(folder), len(list(folder.glob("done/*")))
         while len(list(folder.glob("done/*"))) == done and process.is_alive():
             time.sleep(0.002)
@@ -127,7 +129,7 @@ def estimate_all(uri, batches, at, barrier):
     warnings.simplefilter("ignore")
     mlflow.set_tracking_uri(uri)
     for batch in batches:
-        barrier.wait(120)
+        barrier.wait(300)
         monitor.estimate(URI, batch, at=at)
 
 
@@ -143,7 +145,7 @@ def test_the_same_batches_given_to_three_processes_at_once_are_logged_once(regis
     for process in processes:
         process.start()
     for process in processes:
-        process.join(200)
+        process.join(300)
     assert [process.exitcode for process in processes] == [0, 0, 0]
     check_exactly_once(6)
     model_id = resolve(URI, MlflowClient()).model_id

@@ -62,7 +62,7 @@ def run_here(config: dict) -> None:
 
 def wait_for_seed(path: Path, process: subprocess.Popen | None = None) -> int:
     """Return the process id of a seed, once its training has started."""
-    deadline = time.monotonic() + 120.0
+    deadline = time.monotonic() + 300.0
     while not (path.exists() and path.read_text()):
         assert time.monotonic() < deadline
         assert process is None or process.poll() is None

@@ -80,7 +80,7 @@ def test_interrupted_command_kills_its_seeds_and_the_parent(start_project, tmp_p
     pid = wait_for_seed(tmp_path / "pid_98", process)
     process.send_signal(number)
     try:
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode != 0

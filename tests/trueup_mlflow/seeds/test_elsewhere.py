@@ -53,7 +53,7 @@ def test_an_interrupted_command_kills_its_seeds_on_the_workers(scheduler, start_
     pids = [wait_for_seed(tmp_path / f"pid_{seed}", process) for seed in (98, 99)]
     process.send_signal(signal.SIGTERM)
     try:
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode != 0

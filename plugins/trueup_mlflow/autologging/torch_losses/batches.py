@@ -127,9 +127,12 @@ def refuse_rows(arguments: Arguments) -> str | None:
     """Return why predictions and targets are not one number a row each."""
     shape = arguments["input"].shape
     if shape != arguments["target"].shape:
-        return "predictions and targets are not of one shape"
+        return (
+            "predictions and targets have different shapes, so that torch sets each against all: "
+            "give them one shape, as by .squeeze(1)"
+        )
     if len(shape) > 1 and shape.numel() != shape[0]:
-        return "the loss is a mean over several outputs a row"
+        return "the loss is a mean over several outputs a row: log each with a prefix of its own"
     return None
 
 
@@ -192,4 +195,8 @@ def _refuse_options(arguments: Arguments) -> str | None:
         for option, value in arguments.items()
         if option in _PLAIN and value is not _PLAIN[option] and value != _PLAIN[option]
     ]
-    return f"the loss is computed with {' and '.join(options)}" if options else None
+    if not options:
+        return None
+    row_weights = not {"weight", "pos_weight"}.isdisjoint(options)
+    mend = ", which log_evaluation takes as sample_weight, one a row" if row_weights else ""
+    return f"the loss is computed with {' and '.join(options)}{mend}"

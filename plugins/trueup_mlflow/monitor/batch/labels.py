@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
+from trueup.monitoring.inputs import is_binary
 from trueup.monitoring.metrics import metric_of
 from trueup.read.ids import id_texts
 from trueup_mlflow.monitor.batch.schema import Schema
@@ -57,6 +58,13 @@ def late_labels(table: pd.DataFrame, schema: Schema) -> LateLabels:
             "Drop the repeats.",
         )
     labels = label_numbers("labelled", present[target], schema.classes)
+    if schema.binary and not is_binary(labels):
+        index = int(np.flatnonzero(~np.isin(labels, (0.0, 1.0)))[0])
+        raise InvalidInputError(
+            f"labelled must have 0 and 1 in {target!r} as the reference had",
+            f"{labels[index]:g} for {present[row_id].iloc[index]}",
+            "Name the classes as in the reference.",
+        )
     keys = id_texts(present[row_id].to_numpy(dtype=object)) if len(present) else np.zeros(0, object)
     return LateLabels(pd.DataFrame({ROW_ID: keys, LABEL: labels}), len(table) - len(labelled))
 
@@ -67,6 +75,12 @@ def merged(kept: pd.DataFrame | None, new: pd.DataFrame) -> pd.DataFrame:
         return new
     both = pd.concat([kept, new], ignore_index=True)
     return both.drop_duplicates(ROW_ID, keep="last", ignore_index=True)
+
+
+def n_corrected(kept: pd.DataFrame, new: pd.DataFrame) -> int:
+    """Return how many new labels differ from the ones that they replace."""
+    both = kept.merge(new, on=ROW_ID, suffixes=("_kept", "_new"))
+    return int((both[f"{LABEL}_kept"] != both[f"{LABEL}_new"]).sum())
 
 
 def of_batch(predictions: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from trueup_mlflow.monitor.check.check_registry import register_check, train_che
 from trueup_mlflow.monitor.check.predictions import GivenPredictions, LoadedModel
 from trueup_mlflow.monitor.check.registered_model import RegisteredVersion, resolve
 from trueup_mlflow.monitor.check.wishes import ReferenceKind, Wishes
-from trueup_mlflow.monitor.standing.threshold import threshold_of
+from trueup_mlflow.monitor.judging.threshold import threshold_of
 from trueup_mlflow.monitor.store import MonitorStore
 from trueup_mlflow.write.monitor_items import FAIL_ABOVE_TAG, METRIC_TAG
 

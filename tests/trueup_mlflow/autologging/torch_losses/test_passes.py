@@ -211,13 +211,25 @@ def test_number_that_no_section_gives_is_not_recognised(passes):
 @pytest.mark.parametrize(
     ("loss", "reason"),
     [
-        (nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 3.0, 1.0])), "computed with weight"),
+        (
+            nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 3.0, 1.0])),
+            "computed with weight, which log_evaluation takes as sample_weight, one a row",
+        ),
         (nn.CrossEntropyLoss(label_smoothing=0.1), "computed with label_smoothing"),
     ],
 )
 def test_loss_with_options_is_recognised_and_refused_with_the_reason(passes, loss, reason):
     outcome = passes.find(in_one_block(loss, rows("classes"))).entry.outcome(CrossFit())
     assert reason in outcome
+
+
+@pytest.mark.filterwarnings("ignore:Using a target size")  # the mistake that is told
+def test_shapes_that_torch_sets_against_each_other_are_said(passes):
+    data = rows("squares")
+    x, y = data.tensors
+    number = in_one_block(nn.MSELoss(), TensorDataset(x.unsqueeze(1), y))
+    outcome = passes.find(number).entry.outcome(CrossFit())
+    assert "different shapes, so that torch sets each against all: give them one" in outcome
 
 
 def test_memory_is_bounded_and_a_pass_that_is_too_large_is_noted(passes, monkeypatch):

@@ -15,13 +15,13 @@ from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow.monitor.check.registered_model import resolve
-from trueup_mlflow.monitor.standing.duration import duration
-from trueup_mlflow.monitor.standing.threshold import kept_threshold, threshold_of
-from trueup_mlflow.monitor.standing.verdict import State, short, state_of
+from trueup_mlflow.monitor.judging.duration import duration
+from trueup_mlflow.monitor.judging.threshold import kept_threshold, threshold_of
+from trueup_mlflow.monitor.judging.verdict import State, short, state_of
 from trueup_mlflow.monitor.store import records_of
 from trueup_mlflow.write.items import ROLE_TAG
 from trueup_mlflow.write.monitor_items import (
-    FAIL_ABOVE_TAG,
+    CHECK_URI_TAG,
     MODEL_TAG,
     MONITOR_ROLE,
     VERSION_OF_MODEL_TAG,
@@ -52,9 +52,11 @@ class Gate:
         Threshold.
     counts : bool
         Whether the version counts for the exit code: it was asked for, has an alias, or is the
-        newest one of a model that has no alias at all.
+        newest one of a model that has no alias at all. A deleted one never counts.
     state : State
         Verdict over all batches.
+    deleted : bool
+        Whether the registry has the version, or its check, no longer.
     """
 
     model: str
@@ -66,6 +68,7 @@ class Gate:
     fail_above: float | None
     counts: bool
     state: State
+    deleted: bool = False
 
     def __getitem__(self, name: str) -> Any:
         """Return an attribute by its name: gates were mappings once."""
@@ -86,6 +89,7 @@ class Gate:
             "code": self.code,
             "note": self.note,
             "counts": self.counts,
+            "deleted": self.deleted,
             "fail_above": self.fail_above,
             "verdict": self.state.verdict,
             "why": self.state.why,
@@ -138,15 +142,18 @@ def status(
     oldest = None if stale_after is None else datetime.now(UTC) - duration(stale_after)
     asked = [_asked(uri, client) for uri in model_uris]
     monitored = [one for one in _monitored({name for name, _ in asked}) if one.is_of(asked)]
-    _require_batches(model_uris, asked, monitored)
     monitored.sort(key=lambda one: (one.model, one.number))
-    newest = {one.model: one.version for one in monitored}
-    aliases, thresholds = _aliases(newest, client), _thresholds(newest)
+    thresholds = _thresholds({one.model for one in monitored})
+    there = [one for one in monitored if (one.model, one.version) in thresholds]
+    _require_batches(model_uris, asked, there)
+    newest = {one.model: one.version for one in there}
+    aliases = _aliases(newest, client)
     gates = []
     for one in monitored:
         of_model = aliases.get(one.model, {})
         own = tuple(alias for alias, version in of_model.items() if version == one.version)
-        is_newest = not of_model and newest[one.model] == one.version
+        is_newest = not of_model and newest.get(one.model) == one.version
+        deleted = (one.model, one.version) not in thresholds
         threshold = thresholds.get((one.model, one.version))
         if fail_above is not None:
             threshold = threshold_of(fail_above, one.records[-1].raw.get("reference"))
@@ -160,8 +167,9 @@ def status(
                 code=code,
                 note=note,
                 fail_above=threshold,
-                counts=bool(asked or own) or is_newest,
+                counts=not deleted and (bool(asked or own) or is_newest),
                 state=state_of(one.records, threshold),
+                deleted=deleted,
             )
         )
     return gates
@@ -277,12 +285,11 @@ def _text(aliases: Mapping[Any, Any]) -> dict[str, str]:
     return {str(alias): str(version) for alias, version in aliases.items()}
 
 
-def _thresholds(models: Collection[str]) -> dict[tuple[str, str], float]:
-    """Return the thresholds that ``init`` was given, by model and version."""
+def _thresholds(models: Collection[str]) -> dict[tuple[str, str], float | None]:
+    """Return what ``init`` was told of each version with a check that is in the registry."""
     try:
-        found = mlflow.search_model_versions(filter_string=f"tags.`{FAIL_ABOVE_TAG}` LIKE '%'")
+        found = mlflow.search_model_versions(filter_string=f"tags.`{CHECK_URI_TAG}` LIKE '%'")
     except MlflowException:  # Unity Catalog finds versions by the name of their model alone
         of_models = [mlflow.search_model_versions(filter_string=f"name='{one}'") for one in models]
         found = [version for versions in of_models for version in versions]
-    kept = {(one.name, str(one.version)): kept_threshold(one.tags) for one in found}
-    return {key: value for key, value in kept.items() if value is not None}
+    return {(one.name, str(one.version)): kept_threshold(one.tags) for one in found}

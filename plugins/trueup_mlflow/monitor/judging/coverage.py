@@ -21,6 +21,8 @@ class Coverage:
         reference, so the truth is less certain than that.
     matched, unknown, missing : int
         Rows of the file that belong to a batch, that belong to none, and that had no label.
+    corrected : int
+        Labels of the file that replaced another value.
     waiting : int
         Batches that have too few labels yet.
     state : str
@@ -36,6 +38,7 @@ class Coverage:
     missing: int = 0
     waiting: int = 0
     state: str = ""
+    corrected: int = 0
 
     @classmethod
     def of(cls, records: Sequence[BatchRecord]) -> Coverage:

@@ -1,0 +1,1 @@
+"""How a monitored version is judged: by thresholds, with a verdict, its coverage and its gate."""

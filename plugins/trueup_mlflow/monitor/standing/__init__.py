@@ -1,1 +1,0 @@
-"""How a monitored version stands: its verdict, its thresholds, its coverage, its gate."""
