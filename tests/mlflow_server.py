@@ -40,7 +40,7 @@ def mlflow_server(
             yield _address(log, process)
         finally:
             process.terminate()
-            process.wait(60)
+            process.wait(300)
 
 
 def _address(log: Path, process: subprocess.Popen) -> str:

@@ -28,7 +28,7 @@ from trueup_optuna.study.trial_state import configurations, seed_records
 TRIALS = 6  # of `arguments`
 _COMMAND = "from trueup_cli.tune.command import tune; tune()"
 _OPTIONS = ("--workers", "2", "--grace", "3")
-_LONGEST = 120.0
+_LONGEST = 250.0
 
 
 def killed_study(url: str, folder: Path, seed: int, kills: int = 1) -> list[str]:

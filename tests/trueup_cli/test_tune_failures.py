@@ -117,7 +117,7 @@ def test_a_worker_says_in_a_line_what_is_wrong(folder):
     (folder / "my_script.py").write_text("def train(params, seed):\n    return params['x']\n")
     command = [sys.executable, "-c", "from trueup_cli.tune.command import tune; tune()"]
     given = ["my_script.py:train", "--trials", "3", "--workers", "2"]
-    run = subprocess.run([*command, *given], capture_output=True, text=True, timeout=120)
+    run = subprocess.run([*command, *given], capture_output=True, text=True, timeout=300)
     assert run.returncode == 2
     assert NO_SPACE in run.stderr
     assert "Traceback" not in run.stderr

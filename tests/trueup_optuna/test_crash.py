@@ -47,7 +47,7 @@ def start(folder, job):
 
 def run_to_the_end(folder, job):
     worker = start(folder, job)
-    _, errors = worker.communicate(timeout=120)
+    _, errors = worker.communicate(timeout=300)
     assert worker.returncode == 0, errors
 
 

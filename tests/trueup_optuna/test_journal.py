@@ -41,7 +41,7 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path):
     path = tmp_path / "study.journal"
     study = optuna.create_study(study_name="s", storage=open_journal(path))
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, path, name]) for name in "abc"]
-    assert [writer.wait(timeout=120) for writer in writers] == [0, 0, 0]
+    assert [writer.wait(timeout=300) for writer in writers] == [0, 0, 0]
     expected = {f"{name}-{step}": step for name in "abc" for step in range(100)}
     assert study.user_attrs == expected
     own = JournalStorage(JournalFileBackend(str(path)))
@@ -67,7 +67,7 @@ def test_a_forked_process_is_another_worker(tmp_path):
     """With one name for both, what is refused to the child would be raised in the parent."""
     path = tmp_path / "study.journal"
     run = subprocess.run(
-        [sys.executable, "-c", FORKED, path], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", FORKED, path], capture_output=True, text=True, timeout=300
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout == "1\n"

@@ -167,7 +167,7 @@ with hold_signals():
     os.name != "posix", reason="Windows knows no SIGTERM from outside"
 )
 def test_a_signal_without_a_handler_ends_the_program_as_ever():
-    run = subprocess.run([sys.executable, "-c", TERMINATED], capture_output=True, timeout=60)
+    run = subprocess.run([sys.executable, "-c", TERMINATED], capture_output=True, timeout=300)
     assert (run.returncode, run.stdout) == (-signal.SIGTERM, b"")
 
 

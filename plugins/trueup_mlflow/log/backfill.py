@@ -113,7 +113,9 @@ def backfill(
     [('log_loss', 'logged')]
     """
     client = MlflowClient() if client is None else client
-    runs = [find_run(client, run_id, argument="run_ids") for run_id in run_ids]
+    runs = [  # of a deleted one the result is that it was skipped
+        find_run(client, run_id, argument="run_ids", may_be_deleted=True) for run_id in run_ids
+    ]
     runs += _search(client, experiment_names, filter_string)
     if not run_ids and not experiment_names:
         raise InvalidInputError(

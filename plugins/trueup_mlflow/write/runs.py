@@ -49,7 +49,9 @@ def all_pages(search: Callable[..., Any], *args: Any, **options: Any) -> Iterato
             return
 
 
-def find_run(client: Any, run_id: str, *, argument: str = "run_id") -> Run:
+def find_run(
+    client: Any, run_id: str, *, argument: str = "run_id", may_be_deleted: bool = False
+) -> Run:
     """Return a run; refuse an id that the store does not have, or of a run that was deleted."""
     rule = f"{argument} must be a run of the store"
     try:
@@ -59,7 +61,7 @@ def find_run(client: Any, run_id: str, *, argument: str = "run_id") -> Run:
             raise
         got = f"{run_id!r}: {refusal.message.rstrip('.')}"
         raise InvalidInputError(rule, got, store_of(client)) from refusal
-    if run.info.lifecycle_stage == LifecycleStage.DELETED:
+    if run.info.lifecycle_stage == LifecycleStage.DELETED and not may_be_deleted:
         mend = f"Restore it: mlflow runs restore --run-id {run_id}."
         raise InvalidInputError(rule, f"{run_id!r}, which was deleted", mend)
     return run

@@ -55,7 +55,7 @@ def test_two_ranks_agree_with_one_process(tmp_path):
     ]
     outputs = []
     for rank in ranks:
-        out, err = rank.communicate(timeout=120)
+        out, err = rank.communicate(timeout=300)
         assert rank.returncode == 0, err
         outputs.append(out.strip())
     assert outputs[0] == outputs[1]

@@ -31,6 +31,10 @@ def watch(folder, *options):
     return CliRunner().invoke(command, ["watch", URI, str(folder), "--once", *options])
 
 
+def days():
+    return {record.day for record in monitor.records(URI)}
+
+
 def test_broken_files_are_rejected_with_the_reason_and_nothing_is_overwritten(store, tmp_path):
     good = draw(60, start=1_000).drop(columns="y")
     good.to_parquet(tmp_path / "good-2026-01-31.parquet")
@@ -54,7 +58,7 @@ def test_broken_files_are_rejected_with_the_reason_and_nothing_is_overwritten(st
     assert {"empty-2026-01-31.csv", "empty-2026-01-31-2.csv", "pipe.csv"} < rejected
     assert (tmp_path / "rejected" / "empty-2026-01-31.csv").read_text() == "an earlier one"
     assert not [path for path in tmp_path.iterdir() if path.name not in ("done", "rejected")]
-    assert monitor.records(URI)[-1].day == "2026-01-31"
+    assert "2026-01-31" in days()
 
 
 def test_names_that_are_no_text_or_as_long_as_can_be_end_no_watch(store, tmp_path):
@@ -80,7 +84,7 @@ def test_times_come_from_a_column_and_a_growing_file_is_waited_for(store, tmp_pa
     rows.to_csv(path, index=False)  # modified just now: it may still grow
     ran = watch(tmp_path, "--time-column", "day", "--time-format", "%d.%m.%Y")
     assert ran.exit_code == 0, ran.output
-    assert monitor.records(URI)[-1].day == "2026-02-05"
+    assert "2026-02-05" in days()
     assert pd.read_csv(tmp_path / "done" / "rows.csv").shape == (60, 4)
 
 
