@@ -18,7 +18,7 @@ from trueup_cli.monitor.commands import monitor as command
 from trueup_mlflow import monitor
 from trueup_mlflow.monitor.check.registered_model import resolve
 from trueup_mlflow.monitor.store import MonitorStore
-from trueup_mlflow.write.monitor_items import CHECK_URI_TAG
+from trueup_mlflow.write.monitor_items import CHECK_URI_TAG, CHECKED_URI_TAG, check_name
 
 pytestmark = [
     # MLflow's progress bar and its model loading warn about themselves.
@@ -308,20 +308,25 @@ def test_labels_that_replace_others_are_counted(session, tmp_path):
     assert "5 ids matched, 3 corrected an earlier label, 0 are of no batch" in said
 
 
-def test_a_deleted_version_is_said_and_does_not_count(session, tmp_path, monkeypatch):
+@pytest.mark.parametrize("deleted", ["gone", "unchecked__trueup_check"])
+def test_a_deleted_version_or_check_is_said_and_does_not_count(
+    deleted, session, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)  # where artifacts of a new experiment go
     client = MlflowClient()
-    rows = draw(50)
-    register(LinearRegression().fit(rows[["a", "b"]], rows["y"]), "gone")
-    client.set_model_version_tag("gone", "1", CHECK_URI_TAG, "models:/gone__trueup_check/1")
+    rows, name = draw(50), deleted.removesuffix("__trueup_check")
+    for registered_name in (name, check_name(name)):
+        register(LinearRegression().fit(rows[["a", "b"]], rows["y"]), registered_name)
+    client.set_model_version_tag(name, "1", CHECK_URI_TAG, f"models:/{check_name(name)}/1")
+    client.set_model_version_tag(check_name(name), "1", CHECKED_URI_TAG, f"models:/{name}/1")
     records = monitor.records(URI)
-    MonitorStore(resolve("models:/gone/1", client), client).write(records[0])
-    assert [gate.counts for gate in monitor.status(["models:/gone"])] == [True]
+    MonitorStore(resolve(f"models:/{name}/1", client), client).write(records[0])
+    assert [gate.counts for gate in monitor.status([f"models:/{name}"])] == [True]
 
-    client.delete_model_version("gone", "1")
-    (gate,) = (gate for gate in monitor.status() if gate.model == "gone")
+    client.delete_model_version(deleted, "1")
+    (gate,) = (gate for gate in monitor.status() if gate.model == name)
     assert (gate.deleted, gate.counts, gate.to_dict()["deleted"]) == (True, False, True)
     said = CliRunner().invoke(command, ["status"]).output
     assert "(the registry has it or its check no longer: does not count)" in said
-    with pytest.raises(InvalidInputError, match="must be of versions with a batch"):
-        monitor.status(["models:/gone"])
+    with pytest.raises(InvalidInputError, match="must be of versions with a batch and a check"):
+        monitor.status([f"models:/{name}"])

@@ -22,6 +22,7 @@ from trueup_mlflow.monitor.store import records_of
 from trueup_mlflow.write.items import ROLE_TAG
 from trueup_mlflow.write.monitor_items import (
     CHECK_URI_TAG,
+    CHECKED_URI_TAG,
     MODEL_TAG,
     MONITOR_ROLE,
     VERSION_OF_MODEL_TAG,
@@ -258,10 +259,10 @@ def _require_batches(
     for uri, (name, version) in zip(model_uris, asked, strict=True):
         if not any(one.is_of([(name, version)]) for one in monitored):
             raise InvalidInputError(
-                "model_uris must be of versions with a batch",
-                f"{uri!r}, which has none",
+                "model_uris must be of versions with a batch and a check",
+                f"{uri!r}, which lacks one of them",
                 f"Make one with: trueup monitor run models:/{name}/{version or 'VERSION'} "
-                "--batch FILE.",
+                "--batch FILE, and a check that is gone with trueup monitor init.",
             )
 
 
@@ -289,7 +290,12 @@ def _thresholds(models: Collection[str]) -> dict[tuple[str, str], float | None]:
     """Return what ``init`` was told of each version with a check that is in the registry."""
     try:
         found = mlflow.search_model_versions(filter_string=f"tags.`{CHECK_URI_TAG}` LIKE '%'")
-    except MlflowException:  # Unity Catalog finds versions by the name of their model alone
+        checks = mlflow.search_model_versions(filter_string=f"tags.`{CHECKED_URI_TAG}` LIKE '%'")
+        uris = {f"models:/{one.name}/{one.version}" for one in checks}
+        found = [one for one in found if one.tags[CHECK_URI_TAG] in uris]
+    except (
+        MlflowException
+    ):  # Unity Catalog finds by the name of a model alone: no word of its check
         of_models = [mlflow.search_model_versions(filter_string=f"name='{one}'") for one in models]
         found = [version for versions in of_models for version in versions]
     return {(one.name, str(one.version)): kept_threshold(one.tags) for one in found}
