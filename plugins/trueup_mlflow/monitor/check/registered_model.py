@@ -18,7 +18,7 @@ _URI = re.compile(r"models:/(?P<name>[^/@]+)(?:/(?P<version>\d+|latest)|@(?P<ali
 
 @dataclass(frozen=True)
 class RegisteredVersion:
-    """One version of a registered model, and the LoadedModel that was registered."""
+    """One version of a registered model, and the LoggedModel that was registered."""
 
     name: str
     version: str
