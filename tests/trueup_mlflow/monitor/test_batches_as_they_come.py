@@ -66,8 +66,12 @@ def test_a_file_of_no_bytes_is_refused_in_one_sentence(tmp_path):
 
 def test_periods_without_rows_between_others_are_named():
     january, march, may = (pd.Period(f"2026-{month:02d}", "M") for month in (1, 3, 5))
-    with pytest.warns(TrueupWarning, match="no rows of 2026-02, 2026-04: there is no batch of it"):
+    with pytest.warns(
+        TrueupWarning, match="no rows of 2026-02, 2026-04: there is no batch of them"
+    ):
         say_empty([january, march, may])
+    with pytest.warns(TrueupWarning, match="no rows of 2026-02: there is no batch of it"):
+        say_empty([january, march])
     with pytest.warns(TrueupWarning, match="2026-01-06 and 24 more"):
         say_empty([pd.Period("2026-01-01", "D"), pd.Period("2026-01-31", "D")])
     say_empty([january])

@@ -43,6 +43,9 @@ def test_every_version_without_a_check_gets_one(store, tmp_path):
     assert again.stderr == "every version of pair has a check\n"
     with pytest.raises(InvalidInputError, match="name must be a registered model; got 'none'"):
         init_missing("none", train, target="y")
+    one_column = CliRunner().invoke(command, [*arguments, "--predicted", "a"])
+    assert one_column.exit_code == 2
+    assert "--predicted must be left out for all versions" in one_column.output
 
 
 def test_a_classifier_is_monitored_by_its_brier_score(store):

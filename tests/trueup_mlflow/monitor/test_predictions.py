@@ -195,8 +195,10 @@ def test_predictions_in_a_column_make_the_check_of_the_model_that_gave_them(tmp_
         ("p", "high", "values of type"),
         ("p", np.nan, "must be finite; got nan at index 0"),
         ("p", 1.0, "got 0 and 1 in every row. Give the model's numbers"),
+        ("p", -2.5, r"in \[0, 1\] where labels are 0 and 1; got -2.5 at index 0. Give"),
+        ("p", 70.0, r"in \[0, 1\] where labels are 0 and 1; got 70 at index 0"),
     ],
-    ids=["missing", "target", "text", "nan", "hard"],
+    ids=["missing", "target", "text", "nan", "hard", "logit", "percentage"],
 )
 def test_a_column_that_holds_no_predictions_is_refused(column, values, message):
     reference = rows().assign(p=values, y=lambda t: (t["y"] > 0) * 1.0)
@@ -204,3 +206,48 @@ def test_a_column_that_holds_no_predictions_is_refused(column, values, message):
         check(GivenPredictions(column), reference)
     with pytest.raises(InvalidInputError, match="'held-out' where predicted is given"):
         check(GivenPredictions("p"), reference, predicted="p", reference_is="train")
+
+
+@pytest.mark.parametrize(
+    ("wishes", "message"),
+    [
+        ({"row_id": "p"}, "predicted must be another column than target, row_id and time; got 'p'"),
+        ({"time": "p"}, "predicted must be another column than target, row_id and time; got 'p'"),
+        ({"target": "p"}, "predicted must be another column than target, row_id and time; got 'p'"),
+        ({"prediction": "z"}, "prediction must be left out where predicted is given; got 'z'"),
+    ],
+    ids=["row id", "time", "target", "prediction"],
+)
+def test_a_column_of_predictions_is_no_other_column_and_no_output(wishes, message):
+    with pytest.raises(InvalidInputError, match=message):
+        Wishes(**{"target": "y", "predicted": "p", **wishes})
+
+
+def test_the_row_id_of_the_reference_holds_no_predictions_of_a_batch():
+    reference = rows().assign(p=lambda t: 0.9 * t["a"], id=range(60))
+    schema = check(GivenPredictions("p"), reference, predicted="p", row_id="id").schema
+    with pytest.raises(InvalidInputError, match="not the row id, and not the target; got 'id'"):
+        GivenPredictions("id").predict(reference, schema)
+
+
+def test_of_given_predictions_the_positive_class_is_not_guessed():
+    reference = rows().assign(p=0.4, y=lambda t: np.where(t["y"] > 0, "churn", "stay"))
+    with pytest.raises(InvalidInputError, match=r"target must be numbers .* \['churn', 'stay'\]"):
+        check(GivenPredictions("p"), reference, predicted="p")
+    digits = reference.assign(y=lambda t: np.where(t["y"] == "churn", "1", "0"))
+    assert check(GivenPredictions("p"), digits, predicted="p").schema.classes == ("0", "1")
+
+
+def test_a_model_that_lacks_the_class_of_the_reference_is_refused_in_words(tmp_path):
+    reference = rows(200).assign(p=0.4, y=lambda t: np.where(t["y"] > 0, "1", "0"))
+    given = GivenPredictions("p", inputs=("a",))
+    schema = check(given, reference, predicted="p").schema
+    named = reference["y"].map({"0": "churn", "1": "stay"})
+    for number, labels in enumerate((named, reference["y"].astype(float))):
+        path = str(tmp_path / f"model{number}")
+        model = LogisticRegression().fit(reference[["a"]], labels)
+        mlflow.sklearn.save_model(model, path, serialization_format="cloudpickle")
+    found = LoadedModel.load(path).predict(reference, schema)
+    assert np.array_equal(found, model.predict_proba(reference[["a"]])[:, 1])
+    with pytest.raises(InvalidInputError, match=r"know the class '1' .* \['churn', 'stay'\]"):
+        LoadedModel.load(str(tmp_path / "model0")).predict(reference, schema)

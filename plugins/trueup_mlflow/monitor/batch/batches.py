@@ -93,7 +93,8 @@ def say_empty(labels: list[pd.Period]) -> None:
     if named:
         left = sum(counts) - len(named)
         more = f" and {left} more" if left else ""
-        warn_user(f"no rows of {', '.join(named)}{more}: there is no batch of it.")
+        them = "it" if sum(counts) == 1 else "them"
+        warn_user(f"no rows of {', '.join(named)}{more}: there is no batch of {them}.")
 
 
 def estimate_chunks(
@@ -162,12 +163,13 @@ def _rows(table: Any, schema: Schema) -> pd.DataFrame:
 def init_missing(name: str, reference: Any, **wishes: Any) -> list[str]:
     """Give every version of a registered model that has no check one; return their URIs.
 
-    ``wishes`` are the keywords of :func:`trueup_mlflow.monitor.init`.
+    ``wishes`` are the keywords of :func:`trueup_mlflow.monitor.init`, but for ``predicted``.
 
     Raises
     ------
     InvalidInputError
-        If the registry knows no such model, or as :func:`trueup_mlflow.monitor.init` does.
+        If the registry knows no such model, ``predicted`` is given, or as
+        :func:`trueup_mlflow.monitor.init` does.
 
     Examples
     --------
@@ -175,6 +177,12 @@ def init_missing(name: str, reference: Any, **wishes: Any) -> list[str]:
     >>> monitor.init_missing("demand", held_out, target="y", row_id="id")  # it has its check
     []
     """
+    if wishes.get("predicted") is not None:
+        raise InvalidInputError(
+            "predicted must be left out for all versions, as a column is of one of them",
+            repr(wishes["predicted"]),
+            "Make the check of each version by its own init.",
+        )
     client = MlflowClient()
     versions = client.search_model_versions(f"name='{name}'")
     if not versions:

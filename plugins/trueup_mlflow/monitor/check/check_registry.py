@@ -101,6 +101,12 @@ def _described(
             reference, candidates, features=wishes.features, ignore=wishes.ignore
         )
     classes = target_classes(reference[wishes.target], model.classes)
+    if wishes.predicted is not None and classes not in ((), ("0", "1")):
+        raise InvalidInputError(
+            "target must be numbers where predicted is given",
+            f"the classes {list(classes)}",
+            "Make it 1 for the class whose probability the column holds, 0 for the other.",
+        )
     labels = label_numbers("target", reference[wishes.target], classes)
     return Schema(
         target=wishes.target,

@@ -22,6 +22,7 @@ from trueup.monitoring.networks.out_of_fold import is_refittable
 from trueup_mlflow.models.raw_model import raw_model
 from trueup_mlflow.monitor.batch.schema import Schema
 from trueup_mlflow.monitor.batch.signature import as_served, input_columns, single_output
+from trueup_mlflow.monitor.check.classes import class_name
 from trueup_mlflow.write.failures import reason_of
 
 FloatArray = NDArray[np.float64]
@@ -86,10 +87,12 @@ class LoadedModel:
             classes in place of probabilities, or a number that is not finite.
         """
         served = as_served(schema.inputs_of(rows), self.pyfunc)
+        soft = schema.binary and schema.prediction is None and self._has_probabilities
+        positive = self._positive(schema) if soft else None
         try:
-            if schema.binary and schema.prediction is None and self._has_probabilities:
+            if positive is not None:
                 table = np.asarray(self.estimator.predict_proba(served), dtype=np.float64)
-                return _finite(table[:, self._positive(schema)], _ITS_FAULT)
+                return _finite(table[:, positive], _ITS_FAULT)
             output = self.pyfunc.predict(served)
         except InvalidInputError:
             raise
@@ -110,7 +113,13 @@ class LoadedModel:
         """Return the column of the positive class."""
         if not schema.classes:
             return 1
-        names = [str(one) for one in self.classes]
+        names = [class_name(one) for one in self.classes]
+        if schema.classes[1] not in names:
+            raise InvalidInputError(
+                f"the model must know the class {schema.classes[1]!r} of the reference",
+                f"the classes {names}",
+                "Name the column that holds its predictions, predicted=, as init was told.",
+            )
         return names.index(schema.classes[1])
 
     def _one_column(self, output: Any, n: int, schema: Schema) -> FloatArray:
@@ -169,16 +178,25 @@ class GivenPredictions:
         Raises
         ------
         InvalidInputError
-            If it is missing or the target, or holds hard classes or what is no finite number.
+            If it is missing, the row id or the target, or holds hard classes, what is no finite
+            number, or of two classes what is no probability.
         """
-        if self.column not in rows or self.column == schema.target:
+        if self.column not in rows or self.column in (schema.target, schema.row_id):
             raise InvalidInputError(
-                "predicted must be a column of the rows, and not the target",
+                "predicted must be a column of the rows, not the row id, and not the target",
                 repr(self.column),
                 "Name the column that holds the model's predictions.",
             )
         way_out = "Give the model's numbers, or of two classes the probability of the positive one."
-        return _finite(_soft(rows[self.column], schema, way_out), way_out)
+        values = _finite(_soft(rows[self.column], schema, way_out), way_out)
+        outside = np.flatnonzero((values < 0.0) | (values > 1.0))
+        if schema.binary and len(outside):
+            raise InvalidInputError(
+                "predicted must hold probabilities in [0, 1] where labels are 0 and 1",
+                f"{values[outside[0]]:g} at index {outside[0]}",
+                f"{way_out} Of a logit it is 1 / (1 + exp(-logit)).",
+            )
+        return values
 
 
 def _say_other_packages(uri: str) -> None:

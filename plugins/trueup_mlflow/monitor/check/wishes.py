@@ -58,6 +58,18 @@ class Wishes:
                 "None",
                 "Name it, or leave both out.",
             )
+        if self.predicted is not None and self.predicted in (self.target, self.row_id, self.time):
+            raise InvalidInputError(
+                "predicted must be another column than target, row_id and time",
+                repr(self.predicted),
+                "Name the column that holds the model's predictions.",
+            )
+        if self.predicted is not None and self.prediction is not None:
+            raise InvalidInputError(
+                "prediction must be left out where predicted is given",
+                repr(self.prediction),
+                "It chooses one output of a model, and none is loaded.",
+            )
         if self.reference_is == "train" and self.predicted is not None:
             raise InvalidInputError(
                 "reference_is must be 'held-out' where predicted is given",
