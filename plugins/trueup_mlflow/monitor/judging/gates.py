@@ -289,13 +289,12 @@ def _text(aliases: Mapping[Any, Any]) -> dict[str, str]:
 def _thresholds(models: Collection[str]) -> dict[tuple[str, str], float | None]:
     """Return what ``init`` was told of each version with a check that is in the registry."""
     try:
-        found = mlflow.search_model_versions(filter_string=f"tags.`{CHECK_URI_TAG}` LIKE '%'")
-        checks = mlflow.search_model_versions(filter_string=f"tags.`{CHECKED_URI_TAG}` LIKE '%'")
+        search = mlflow.search_model_versions
+        found = search(filter_string=f"tags.`{CHECK_URI_TAG}` LIKE '%'")
+        checks = search(filter_string=f"tags.`{CHECKED_URI_TAG}` LIKE '%'")
         uris = {f"models:/{one.name}/{one.version}" for one in checks}
         found = [one for one in found if one.tags[CHECK_URI_TAG] in uris]
-    except (
-        MlflowException
-    ):  # Unity Catalog finds by the name of a model alone: no word of its check
-        of_models = [mlflow.search_model_versions(filter_string=f"name='{one}'") for one in models]
+    except MlflowException:  # Unity Catalog finds by a model's name alone: no word of its check
+        of_models = (mlflow.search_model_versions(filter_string=f"name='{m}'") for m in models)
         found = [version for versions in of_models for version in versions]
     return {(one.name, str(one.version)): kept_threshold(one.tags) for one in found}
