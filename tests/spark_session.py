@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +48,8 @@ def local_session(folder, options):
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
+        # Where the functions of the tests are, whatever folder Java's machine was started in.
+        "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[1]),
     }
     builder = SparkSession.builder.master("local[2]")
     for key, value in {**fixed, **options}.items():

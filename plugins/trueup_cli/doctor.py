@@ -65,7 +65,7 @@ def _coverage(run_id: str, tracking_uri: str | None) -> dict[str, Any]:
     from trueup_mlflow.write.runs import find_run
 
     with in_options({"run_id": "RUN_ID"}):
-        run = find_run(MlflowClient(existing_store(tracking_uri)), run_id)
+        run = find_run(MlflowClient(existing_store(tracking_uri)), run_id, may_be_deleted=True)
     tags, keys, start = run.data.tags, run.data.metrics, skipped_tag("")
     return {
         "run_id": run_id,

@@ -102,8 +102,9 @@ def resample(learner: str, file: Path, **options: Any) -> None:
     echo(_json(estimate, features) if options["as_json"] else _text(estimate, features))
     if is_logged:
         from trueup_mlflow import log_resampling
+        from trueup_mlflow.write.items import RESAMPLING_ROLE
 
-        with logged_run(options, "trueup resample") as (client, run_id):
+        with logged_run(options, "trueup resample", RESAMPLING_ROLE) as (client, run_id):
             where = {"prefix": options["prefix"], "run_id": run_id, "client": client}
             if log_resampling(estimate, **where) is None:
                 raise BadInput("the estimate could not be logged. Mend what the warning says.")

@@ -58,7 +58,9 @@ class Spending:
     def __init__(self, study: optuna.Study) -> None:
         self.budget = int(study.user_attrs[BUDGET])
         self.table = standings(study)
-        self._lost = sum(_is_lost(trial) for trial in study.get_trials(deepcopy=False))
+        trials = study.get_trials(deepcopy=False)
+        self._lost = sum(_is_lost(trial) for trial in trials)
+        self._failed_twins = {t.user_attrs.get(TWIN_OF) for t in trials if FAILED in t.user_attrs}
 
     @property
     def searched(self) -> int:
@@ -80,6 +82,11 @@ class Spending:
     def n_seeds(self, number: int) -> int:
         """Return the seeds that a configuration has."""
         return int(self.table.n_seeds[self.table.numbers.index(number)])
+
+    def is_closed(self, number: int) -> bool:
+        """Say whether a seed of a configuration failed, in its own trial or in a repeat."""
+        closed = self.table.closed[self.table.numbers.index(number)]
+        return bool(closed) or number in self._failed_twins
 
     @property
     def noise_share(self) -> float | None:
@@ -161,17 +168,20 @@ class BudgetedSearch:
         Raises
         ------
         optuna.TrialPruned
-            If they have had all seeds. A sampler that proposes nothing else ends the search.
+            If they have had all seeds, or one of theirs failed. A sampler that proposes nothing
+            else ends the search.
         """
         trial.set_user_attr(TWIN_OF, number)
         spending = Spending(trial.study)
         index = spending.n_seeds(number)
-        if index >= self._n_max:
+        closed = spending.is_closed(number)
+        if closed or index >= self._n_max:
             _keep_drawn(trial, spending.table.trials)
             latest = trial.study.get_trials(deepcopy=False)[-_IDLE - 1 : -1]
             if len(latest) == _IDLE and all(_is_idle(one) for one in latest):
                 stop_search(trial.study)
-            raise optuna.TrialPruned("these parameters have had all seeds")
+            why = "a seed of theirs failed" if closed else "they have had all seeds"
+            raise optuna.TrialPruned(f"these parameters get no further seed: {why}")
         return index
 
     def repeats(self, trial: optuna.Trial, n_done: int) -> bool:
@@ -248,7 +258,7 @@ def _keep_drawn(trial: optuna.Trial, others: Sequence[FrozenTrial]) -> None:
 
 
 def _is_idle(trial: FrozenTrial) -> bool:
-    """Say whether a trial met parameters that have had all seeds."""
+    """Say whether a trial met parameters that get no further seed."""
     return trial.state == TrialState.PRUNED and TWIN_OF in trial.user_attrs
 
 

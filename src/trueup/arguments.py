@@ -16,7 +16,8 @@ LARGEST_FLOAT = sys.float_info.max
 
 
 _SAME = (
-    "y_pred y_proba y_prob y_score y_hat proba probas prob probs pred preds prediction predictions",
+    "y_pred y_proba y_prob y_score y_hat yhat proba probas prob probs pred preds prediction "
+    "predictions",
     "y_logit y_logits logit logits log_odds",
     "sample_weight sample_weights weight weights",
     "row_id row_ids id ids",

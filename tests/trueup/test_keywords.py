@@ -22,6 +22,12 @@ ROWS = [0, 1] * 50, [0.3, 0.8] * 50
         (log_evaluation, "y_proba", "y_pred"),
         (log_evaluation, "y_score", "y_pred"),
         (log_predictions, "weights", "sample_weight"),
+        (log_evaluation, "prefx", "prefix"),
+        (log_evaluation, "stp", "step"),
+        (log_evaluation, "run_ids", "run_id"),
+        (log_evaluation, "yhat", "y_pred"),
+        (log_predictions, "runid", "run_id"),
+        (log_predictions, "names", "name"),
     ],
 )
 def test_the_right_keyword_is_named(function, name, meant):
@@ -33,5 +39,7 @@ def test_the_right_keyword_is_named(function, name, meant):
 def test_without_a_near_one_all_are_listed_and_those_that_are_given_are_refused():
     with pytest.raises(TypeError, match=r"argument 'zzz'; it takes y_true, y_proba, y_logit, "):
         trueup.calibrated_log_loss(*ROWS, zzz=1)
+    with pytest.raises(TypeError, match=r"takes y_true, y_pred, prefix, step, .* figures, loss, "):
+        log_evaluation(*ROWS, zzz=1)
     with pytest.raises(TypeError, match=r"calibrated_log_loss\(\) got an .* keyword .*'loss'"):
         trueup.calibrated_log_loss(*ROWS, loss="brier_score")

@@ -87,6 +87,14 @@ def test_run_that_is_not_there_is_bad_input(uri):
     assert "RUN_ID must be a run of the store" in result.output
 
 
+def test_deleted_run_says_what_it_gained(uri):
+    run_id = make_run(uri, {"loss": 0.5, "calibrated_loss": 0.4}, {})
+    MlflowClient(uri).delete_run(run_id)
+    result = run(uri, run_id)
+    assert result.exit_code == 0, result.output
+    assert "twins of loss." in result.output
+
+
 def test_abandoned_parent_of_seeds_is_ended(uri):
     client = MlflowClient(uri)
     experiment = client.get_experiment_by_name("tests").experiment_id

@@ -64,6 +64,16 @@ def test_a_deleted_experiment_is_refused_before_the_work(rows, uri, command):
     assert list(rows.glob("*.journal")) == []
 
 
+@pytest.mark.parametrize("command", RUN_COMMANDS)
+@pytest.mark.parametrize("scheme", ["sqlite:///", ""])
+def test_work_that_fails_makes_no_store(rows, command, scheme):
+    place = rows / "not_yet"
+    result = invoke(command, "--experiment-name", "new", "--tracking-uri", f"{scheme}{place}")
+    assert result.exit_code == 2
+    assert "'none'" in result.stderr
+    assert not place.exists()
+
+
 def test_a_new_run_says_that_nothing_was_trained_in_it_and_one_that_is_named_stays(rows, uri):
     client = MlflowClient(uri)
     own = client.create_run(client.get_experiment_by_name("kept").experiment_id).info.run_id

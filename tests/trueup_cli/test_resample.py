@@ -145,3 +145,4 @@ def test_the_estimate_and_its_test_sets_are_logged(rows, tmp_path):
     assert len(runs) == 6
     assert parent.info.status == "FINISHED"
     assert parent.data.metrics["calibrated_cv_log_loss"] == pytest.approx(value)
+    assert parent.data.tags["trueup.role"] == "resampling"

@@ -49,6 +49,7 @@ def spoiled(column, value, row=100):
     [
         ("named", "maybe", ["--target", "named", "--label", "no", "--label", "yes", "--proba=p"]),
         ("day", "soon", ["--target=click", "--proba=p", "--time=day", "--split=Rolling(7d)"]),
+        ("day", None, ["--target=click", "--proba=p", "--time=day", "--split=Rolling(7d)"]),
         ("p", 1.5, ["--target=click", "--proba=q", "--proba=p", "--label=0", "--label=1"]),
     ],
 )

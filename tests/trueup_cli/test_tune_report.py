@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from tests.trueup_cli.tune_script import arguments, invoke
 
-from trueup_cli.tune.report import save_figure
+from trueup_cli.tune.report import report_text, save_figure
 from trueup_cli.tune.storage import load_study
 from trueup_optuna import report_study
+from trueup_optuna.study.left_out import LeftOut
 
 LUCKY = """
 def train(trial, seed):
@@ -100,6 +101,15 @@ def test_the_figure_sets_calibrated_against_vanilla(folder, monkeypatch):
         for row in report.rows
     ]
     np.testing.assert_allclose(np.asarray(points), expected, rtol=1e-12)
+
+
+def test_a_trial_that_is_left_out_says_why_in_a_line(folder):
+    invoke(*arguments())
+    report = report_study(load_study("trueup-study.journal", "trueup"))
+    left_out = {9: LeftOut("failed", "got ValueError: first line\n  second line")}
+    why = "got ValueError: first line second line"
+    line = f"left out because a seed failed: 1, the last trial 9: {why}"
+    assert line in report_text(replace(report, left_out=left_out)).splitlines()
 
 
 def test_report_of_a_missing_study_exits_with_2(folder):

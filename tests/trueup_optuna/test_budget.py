@@ -18,7 +18,7 @@ from trueup_optuna import (
 from trueup_optuna.budget import Spending
 from trueup_optuna.shrunken_means import unit_cube
 from trueup_optuna.study.ranking import standings
-from trueup_optuna.study.trial_state import seed_records
+from trueup_optuna.study.trial_state import FAILED, TWIN_OF, seed_records
 
 
 def searched(function=train, *, budget=60, direction="minimize", storage=None, **arguments):
@@ -175,6 +175,20 @@ def test_a_search_ends_where_the_space_has_no_further_seed():
 
     study = searched(tiny, budget=200)
     assert sum(row.n_seeds for row in finals(study, tiny).rows) <= 3 * 8
+
+
+def test_a_configuration_whose_repeat_failed_is_not_tried_again():
+    def fails_late(trial, seed):
+        k = trial.suggest_int("k", 1, 3)
+        if seed == 2 and k == 2:
+            raise ValueError("boom")
+        return noisy(0.3)(optuna.trial.FixedTrial({"x": k / 10, "y": 0.0}), seed)
+
+    study = searched(fails_late, budget=40, catch=ValueError)
+    failed = [t.user_attrs[TWIN_OF] for t in study.trials if {TWIN_OF, FAILED} <= {*t.user_attrs}]
+    assert len(failed) == 1
+    later = [t for t in study.trials if t.user_attrs.get(TWIN_OF) == failed[0]][-1]
+    assert later.state == TrialState.PRUNED
 
 
 @pytest.mark.parametrize("budget", [9, 2.5, "many", True])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import optuna
 
 from trueup_optuna import SeedList, SeedObjective, finals, report_study
+from trueup_optuna.study.trial_state import FAILED, TWIN_OF
 
 
 def train(trial, seed):
@@ -43,6 +44,19 @@ def test_what_fails_in_the_finals_is_told_too():
     found = report_study(study).left_out
     assert found[5].kind == "failed"
     assert "the training of seed 2" in found[5].reason
+
+
+def test_a_repeat_whose_seed_failed_is_no_trial_of_its_own():
+    study = optuna.create_study(pruner=optuna.pruners.NopPruner())
+    for _ in range(2):
+        study.enqueue_trial({"x": "fine"})
+    objective = SeedObjective(train, seeds=SeedList(4), catch=RuntimeError, n_startup_seeds=2)
+    study.optimize(objective, n_trials=2)
+    repeat = optuna.trial.create_trial(
+        state=optuna.trial.TrialState.FAIL, user_attrs={TWIN_OF: 0, FAILED: "out of memory"}
+    )
+    study.add_trial(repeat)
+    assert report_study(study).left_out == {}
 
 
 def test_a_failed_seed_that_may_be_kept_leaves_the_trial_in_the_race():

@@ -162,8 +162,13 @@ def check_place(options: Mapping[str, Any]) -> bool:
         raise BadInput("--log-to-mlflow and --experiment-name exclude each other. Pass one.")
     if not (run_id or name):
         return False
+    from mlflow import get_tracking_uri
+
     from trueup_mlflow.write.runs import find_experiment, find_run
 
+    place = place_of_store(options["tracking_uri"] or get_tracking_uri())
+    if name and place is not None and not place.exists():
+        return True  # it has no experiment yet, and to ask would make it before the input is read
     client = _client(options)
     if run_id:
         find_run(client, run_id, argument="--log-to-mlflow")
@@ -181,17 +186,19 @@ def _client(options: Mapping[str, Any]) -> Any:
 
 
 @contextmanager
-def logged_run(options: Mapping[str, Any], run_name: str) -> Iterator[tuple[Any, str]]:
+def logged_run(
+    options: Mapping[str, Any], run_name: str, role: str | None = None
+) -> Iterator[tuple[Any, str]]:
     """Yield a client of the store and the run that the options name; end a new run.
 
-    A new run of the named experiment, or of MLflow's own choice where none is named. Its tag says
-    that nothing was trained in it.
+    A new run of the named experiment, or of MLflow's own choice where none is named. Its role says
+    that nothing was trained in it; a run that is named gets none.
     """
     from trueup_mlflow.write.items import ROLE_TAG, SCORING_ROLE
 
     client, run_id, ending = _client(options), options["run_id"], "FAILED"
     if not run_id:
-        home, tags = _home(client, options["experiment_name"]), {ROLE_TAG: SCORING_ROLE}
+        home, tags = _home(client, options["experiment_name"]), {ROLE_TAG: role or SCORING_ROLE}
         run_id = client.create_run(home, run_name=run_name, tags=tags).info.run_id
     try:
         yield client, run_id

@@ -96,7 +96,7 @@ def _left_out_lines(report: StudyReport) -> list[str]:
     for kind, words in _LEFT_OUT.items():
         numbers = [number for number, why in report.left_out.items() if why.kind == kind]
         if numbers:
-            last = report.left_out[numbers[-1]].reason
+            last = " ".join(report.left_out[numbers[-1]].reason.split())
             lines.append(
                 f"left out because {words}: {len(numbers)}, the last trial {numbers[-1]}: {last}"
             )

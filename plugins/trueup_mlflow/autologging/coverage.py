@@ -25,9 +25,10 @@ _MAX_LENGTH = 4000  # MLflow's limit of a tag is 5000 in some stores
 UNSEEN = "no loss that trueup watches was computed before it was logged"
 UNKNOWN = "no watched loss, and no mean over the batches of a validation pass, has this value"
 NEAR = "it is near a watched loss, but is neither that number nor a sum over its batches"
+FLOAT32 = "it is a watched loss rounded to float32: log it as the function returned it"
 SHORT = (
-    "it has four significant digits or fewer, as another metric may have by chance, so it is not "
-    "looked for"
+    "no watched loss, or one of four significant digits or fewer, as another metric may have by "
+    "chance"
 )
 TRAINING_TOO = "; losses with gradients, as in training, are not watched"
 OF_PROCESSES = (
@@ -144,7 +145,7 @@ def explain(number: float, seen: Iterable[float]) -> str:
             rounded = f"rounded to {digits} digit{'' if digits == 1 else 's'}"
             return f"it is a watched loss {rounded}: log it unrounded, as the function returned it"
         if number == _as_float32(known):
-            return "it is a watched loss rounded to float32: log it as the function returned it"
+            return FLOAT32
         if number == -known:
             return "it is minus a watched loss: log the loss itself"
         if math.isclose(number, known, rel_tol=_CLOSE):

@@ -14,6 +14,7 @@ from trueup.extras import needed_by
 from trueup_mlflow.autologging.calibrated_metrics import TwinMaker, TwinOptions
 from trueup_mlflow.autologging.client_hook import hook_client
 from trueup_mlflow.autologging.coverage import (
+    FLOAT32,
     IN_TRAINING,
     NEAR,
     NOT_COVERED,
@@ -119,8 +120,11 @@ class Session:
             return SHORT
         if reason == UNKNOWN and trained:
             reason += TRAINING_TOO
-        if reason.startswith((UNKNOWN, NEAR)) and _is_one_of_several():
-            reason += OF_PROCESSES
+        if _is_one_of_several():
+            if reason == FLOAT32:  # as a mean over processes is that happens to be as near
+                reason = NEAR
+            if reason.startswith((UNKNOWN, NEAR)):
+                reason += OF_PROCESSES
         return f"{reason}; {TOO_LARGE}" if self.passes.dropped else reason
 
     def _cross_validates(self, name: str) -> None:

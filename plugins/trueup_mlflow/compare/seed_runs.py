@@ -130,7 +130,8 @@ class RunReader:
                     left_out.append(run)
                 continue
             children = self._search(f"tags.{PARENT_TAG} = '{run.info.run_id}'")
-            seeds = [child for child in children if self._has_seed(child)]
+            trained = (child for child in children if not is_of_ours(child.data.tags))
+            seeds = [child for child in trained if self._has_seed(child)]
             yield from seeds or [run]
 
     def _search(self, filter_string: str) -> Iterator[Run]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from inspect import signature
 from numbers import Integral
 from typing import Any
 
+import trueup
+from trueup.arguments import check_keywords
 from trueup.errors import InvalidInputError
 from trueup_mlflow.write.failures import refusing_only
 
@@ -34,6 +38,13 @@ def check_place(
         raise _refusal(
             "dataset", "an MLflow data set", dataset, "Make one with mlflow.data.from_pandas."
         )
+
+
+def check_options(function: Callable[..., Any], options: Iterable[str]) -> None:
+    """Refuse a keyword that neither a function that passes it on nor ``trueup.evaluate`` takes."""
+    own = [known for known in signature(function).parameters if known != "options"]
+    known = dict.fromkeys([*own, *signature(trueup.evaluate).parameters])
+    check_keywords(function.__name__, options, list(known))
 
 
 def _refusal(name: str, rule: str, value: Any, fix: str) -> InvalidInputError:

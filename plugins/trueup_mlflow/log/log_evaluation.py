@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import mlflow
 
 import trueup
 from trueup import Evaluation
-from trueup.arguments import check_keywords
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import get_loss
 from trueup.read.targets import read_binary_labels
-from trueup_mlflow.log.arguments import check_place
+from trueup_mlflow.log.arguments import check_options, check_place
 from trueup_mlflow.log.log_fields import log_fields
 from trueup_mlflow.write.failures import describe, told
 from trueup_mlflow.write.items import evaluation_items, figure_file, metric_key
@@ -98,7 +96,7 @@ def log_evaluation(
     >>> logged["calibrated_val_log_loss"] == evaluation.calibrated
     True
     """
-    check_keywords("log_evaluation", options, list(signature(trueup.evaluate).parameters))
+    check_options(log_evaluation, options)
     check_place(prefix=prefix, step=step, run_id=run_id, model_id=model_id, dataset=dataset)
     try:
         evaluation = trueup.evaluate(y_true, y_pred, **options)

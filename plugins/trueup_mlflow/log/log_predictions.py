@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 import time
 from contextlib import suppress
-from inspect import signature
 from typing import Any
 
 import mlflow
 
 import trueup
-from trueup.arguments import check_keywords
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup_mlflow.log.arguments import check_place
+from trueup_mlflow.log.arguments import check_options, check_place
 from trueup_mlflow.log.prediction_table import Place, write_call
 from trueup_mlflow.write.failures import describe, told, warn
 from trueup_mlflow.write.items import ARTIFACT_FOLDER
@@ -88,7 +86,7 @@ def log_predictions(
             "name must be letters, digits, '_', '-' or '.'", repr(name), "Rename the rows."
         )
     stem = f"{PREFIX_OF_FILES}{name}{'' if step is None else f'_step{step}'}"
-    check_keywords("log_predictions", options, list(signature(trueup.evaluate).parameters))
+    check_options(log_predictions, options)
     try:  # bad input is refused before it is stored; rows that can't be evaluated are stored
         trueup.evaluate(y_true, y_pred, **options)
     except UndefinedMetricError:  # also where predictions are not finite

@@ -11,7 +11,7 @@ from mlflow.utils.mlflow_tags import MLFLOW_RUN_NAME
 
 from trueup_mlflow.log.arguments import check_place
 from trueup_mlflow.write.failures import refusing_only
-from trueup_mlflow.write.items import figure_file, metric_key
+from trueup_mlflow.write.items import RESAMPLING_ROLE, ROLE_TAG, figure_file, metric_key
 from trueup_mlflow.write.resampling_items import fold_items, fold_params, resampling_items
 from trueup_mlflow.write.runs import mark_as_model_training, new_child, new_run
 from trueup_mlflow.write.writer import RunWriter
@@ -42,7 +42,7 @@ def log_resampling(
         Put before the measure in the keys.
     run_id : str, optional
         Run of the estimate; by default the active run, and a new one, which is ended, where none is
-        active.
+        active. Only a new one is of the role ``resampling``: a training stays one.
     nested_folds : bool, default True
         Whether to make a run of each test set, with the configuration that a tuner selected there
         as its parameters.
@@ -89,7 +89,7 @@ def log_resampling(
 def _begin(client: MlflowClient, name: str) -> str:
     experiment_id = _get_experiment_id()
     mark_as_model_training(client, experiment_id)
-    return new_run(client, experiment_id, {MLFLOW_RUN_NAME: name})
+    return new_run(client, experiment_id, {MLFLOW_RUN_NAME: name, ROLE_TAG: RESAMPLING_ROLE})
 
 
 def _name_of(estimate: Any) -> str:

@@ -8,9 +8,7 @@ from typing import Any
 from trueup import __version__
 from trueup_mlflow.write.items import (
     FOLD_TAG,
-    RESAMPLING_ROLE,
     RESAMPLING_TAG,
-    ROLE_TAG,
     VERSION_TAG,
     LogItems,
     calibrated_key,
@@ -43,7 +41,6 @@ def resampling_items(estimate: Any, prefix: str = "") -> LogItems:
     }
     tags = {
         VERSION_TAG: __version__,
-        ROLE_TAG: RESAMPLING_ROLE,
         RESAMPLING_TAG: estimate.strategy,
         "trueup.aggregate": estimate.aggregate,
         "mlflow.note.content": " ".join((f"{estimate}.", *(f"{r}." for r in estimate.reasons))),

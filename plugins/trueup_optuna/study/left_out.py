@@ -10,7 +10,13 @@ from optuna.trial import FrozenTrial
 
 from trueup_optuna.study.companions import companion
 from trueup_optuna.study.ranking import DROPPED, Standings
-from trueup_optuna.study.trial_state import FAILED, STATUS, STOPPED_IN_EPOCH, is_feasible
+from trueup_optuna.study.trial_state import (
+    FAILED,
+    STATUS,
+    STOPPED_IN_EPOCH,
+    TWIN_OF,
+    is_feasible,
+)
 
 Kind = Literal["failed", "stopped", "infeasible"]
 
@@ -47,7 +53,7 @@ def left_out(study: optuna.Study, table: Standings) -> dict[int, LeftOut]:
 
 
 def _why(trial: FrozenTrial, dropped: str | None) -> LeftOut | None:
-    if not trial.state.is_finished():
+    if not trial.state.is_finished() or TWIN_OF in trial.user_attrs:  # a repeat has none of its own
         return None
     if FAILED in trial.user_attrs:
         return LeftOut("failed", str(trial.user_attrs[FAILED]))

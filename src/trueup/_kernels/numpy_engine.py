@@ -19,6 +19,8 @@ def absorb(
     moments: FloatArray,
     squared_moments: FloatArray | None,  # noqa: ARG001
 ) -> Absorbed | None:
+    if len(moments) > BLOCK:  # counting rows by the table would cost more than the rows themselves
+        return None
     if rows.weight is not None or not _are_plain(rows):
         return None
     ids, n = rows.row_id, len(rows.label)

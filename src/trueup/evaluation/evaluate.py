@@ -127,7 +127,7 @@ def evaluate(
     if summary is not None:
         if times is not None:
             read_times(times, len(given["y_true"]))
-        summary.update(**columns, row_id=row_id, threads=threads)
+        summary.add({**given, "row_id": row_id}, labels, None, threads).warn()
         say_if_few(given["sample_weight"], len(given["y_true"]))
         with suppress(InexactSummaryError):  # the rows themselves are at hand
             evaluation = summary.compute()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-_INDEX = re.compile(r"at index \(?(\d+)(?:, \d+\))?$").search
+_INDEX = re.compile(r"(?:at index \(?|first at row )(\d+)(?:, \d+\)|, counted from 0)?$").search
 _MAY_MISS: tuple[Role, ...] = ("level", "text", "any")
 
 

@@ -117,7 +117,9 @@ class LossSummary:
         columns |= {"row_id": row_id, "sample_weight": sample_weight}
         fields = columns_of(fields)
         columns = by_position(columns, labels=labels, others=fields)
-        self.add(columns, labels, fields, threads).warn()
+        notices = self.add(columns, labels, fields, threads)
+        notices.ids = None  # only whoever has all rows can tell whether their ids are few
+        notices.warn()
 
     def add(
         self,

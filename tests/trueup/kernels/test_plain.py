@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -146,6 +148,14 @@ def test_without_a_compiler_a_block_is_taken_whole_or_not_at_all(mixed):
     assert absorbed.row_counts.tolist() == [
         [5_000 - mixed.label[:5_000].sum(), mixed.label[:5_000].sum()]
     ]
+
+
+@pytest.mark.parametrize(("folds", "is_taken"), [(5, True), (100, True), (1_000, False)])
+def test_without_a_compiler_rows_of_many_folds_are_not_counted_by_the_table(mixed, folds, is_taken):
+    rows = replace(mixed.leading(5_000), rule=HashRule(folds=folds))
+    table = np.zeros((2 * folds * N_BINS, ORDER))
+    assert (numpy_engine.absorb(rows, table, None) is not None) == is_taken
+    assert table[:, 0].sum() == 5_000 * is_taken
 
 
 def test_kernel_stops_before_a_strip_with_another_row(mixed):

@@ -69,7 +69,9 @@ def test_long_columns_and_files_are_looked_through(labels, threads, tmp_path):
     assert "4 ids in 120,000 rows" in told(evaluate_files, tmp_path / "*.parquet", **columns)[0]
 
 
-def test_each_update_of_a_summary_is_judged_alone():
+def test_an_update_is_a_part_of_the_rows_and_not_judged():
+    """Batches by id hold one id each, and all of them together many."""
     summary = LogLossSummary(CrossFit(5))
-    assert len(told(summary.update, Y, P, row_id=POSITION % 3)) == 1
-    assert told(summary.update, Y, P, row_id=POSITION) == []
+    for part in np.split(POSITION, 150):
+        assert told(summary.update, Y[part], P[part], row_id=part // 4) == []
+    assert told(evaluate, Y, P, row_id=POSITION // 4) == []

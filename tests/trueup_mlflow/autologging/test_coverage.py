@@ -5,7 +5,7 @@ from __future__ import annotations
 import mlflow
 import pytest
 import torch
-from sklearn.metrics import accuracy_score, log_loss
+from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 from torch.nn import functional
 
 from trueup_mlflow.autologging.coverage import explain
@@ -34,10 +34,11 @@ def test_number_of_few_digits_is_said_to_be_one_and_a_reason_ends_with_one_perio
     with mlflow.start_run() as run:
         mlflow.log_metric("loss", log_loss(binary.y, binary.p))
         mlflow.log_metric("share", 0.4242)
+        mlflow.log_metric("even", brier_score_loss(binary.y, [0.5] * len(binary.y)))
         with pytest.warns(UserWarning, match="more than one class"):
             mlflow.log_metric("one", log_loss([1] * 60, binary.p[:60], labels=[0, 1]))
     tag = client.get_run(run.info.run_id).data.tags[COVERAGE_TAG]
-    assert "none of share: it has four significant digits or fewer, as another metric may" in tag
+    assert "none of share, even: no watched loss, or one of four significant digits or fewer" in tag
     assert "none of one: y_true must hold more than one class; " in tag
     assert "Pass rows of every class. For a loss" in tag
 

@@ -8,11 +8,14 @@ import mlflow
 import numpy as np
 import pytest
 from mlflow import MlflowClient
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
 from tests.databases import new_database
 
 from trueup.comparison import compare
 from trueup.errors import InvalidInputError, StateMismatchError, TrueupWarning
-from trueup_mlflow import compare_runs
+from trueup.resampling import generalization_error
+from trueup_mlflow import compare_runs, log_resampling
 
 METRIC = "calibrated_val_log_loss"
 TAG = "trueup.fingerprint.val_log_loss"
@@ -359,6 +362,18 @@ def test_runs_in_which_nothing_was_trained_are_left_out_and_said(store):
         store.client.set_tag(run_id, "trueup.role", role)
     with pytest.warns(TrueupWarning, match="candidate leaves out 2 runs in which nothing was tra"):
         assert store.compare() == compare(DEEP, BASE)
+
+
+def test_a_training_that_also_holds_a_resampling_is_still_one(store):
+    store.log("mlp", BASE)
+    X = np.random.default_rng(0).normal(size=(60, 1))
+    estimate = generalization_error(
+        LogisticRegression(), X, X[:, 0] > 0, KFold(3), calibrated=False
+    )
+    run_id = store.log("deep", DEEP)
+    log_resampling(estimate, run_id=run_id, prefix="cv_", client=store.client)
+    assert store.compare() == compare(DEEP, BASE)
+    assert store.compare(seed_key=None).n_pairs == store.compare().n_pairs
 
 
 def test_a_filter_of_scores_alone_is_refused_with_what_it_met(store):

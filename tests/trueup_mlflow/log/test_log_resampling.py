@@ -72,6 +72,7 @@ def test_the_active_run_is_taken_and_left_running(client, rows):
     with mlflow.start_run() as run:
         assert log_resampling(estimate, nested_folds=False) == run.info.run_id
         assert client.get_run(run.info.run_id).info.status == "RUNNING"
+    assert "trueup.role" not in client.get_run(run.info.run_id).data.tags
     assert nested_runs(client, run.info.run_id) == []
 
 
