@@ -10,7 +10,7 @@ from mlflow.tracking.fluent import _get_experiment_id, active_run
 from mlflow.utils.mlflow_tags import MLFLOW_RUN_NAME
 
 from trueup_mlflow.log.arguments import check_place
-from trueup_mlflow.write.failures import refusing_only
+from trueup_mlflow.write.failures import refusing_only, warn
 from trueup_mlflow.write.items import RESAMPLING_ROLE, ROLE_TAG, figure_file, metric_key
 from trueup_mlflow.write.resampling_items import fold_items, fold_params, resampling_items
 from trueup_mlflow.write.runs import mark_as_model_training, new_child, new_run
@@ -72,8 +72,11 @@ def log_resampling(
     check_place(prefix=prefix, run_id=run_id)
     client = client or MlflowClient()
     given = run_id or _active_run_id()
+    key = metric_key(estimate.measure, prefix)
+    if given is not None and key in client.get_run(given).data.metrics:
+        warn(f"run {given} has a {key} of its own, which this replaces: pass another prefix.")
     parent = given or _begin(client, run_name or _name_of(estimate))
-    key, writer = metric_key(estimate.measure, prefix), RunWriter(parent, client)
+    writer = RunWriter(parent, client)
     writer.log(resampling_items(estimate, prefix))
     writer.log_figure(partial(_drawn, estimate), figure_file("resampling", key), key)
     writer.require_store()

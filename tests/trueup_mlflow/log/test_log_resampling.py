@@ -7,6 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from trueup import __version__
+from trueup.errors import TrueupWarning
 from trueup.resampling import Bootstrap, generalization_error, nested_resampling
 from trueup_mlflow import log_resampling
 
@@ -74,6 +75,15 @@ def test_the_active_run_is_taken_and_left_running(client, rows):
         assert client.get_run(run.info.run_id).info.status == "RUNNING"
     assert "trueup.role" not in client.get_run(run.info.run_id).data.tags
     assert nested_runs(client, run.info.run_id) == []
+
+
+def test_a_metric_of_the_run_that_is_replaced_is_said(client, rows):
+    estimate = generalization_error(LogisticRegression(), *rows, FOLDS)
+    with mlflow.start_run():
+        mlflow.log_metric("log_loss", 0.5)
+        log_resampling(estimate, prefix="cv_", nested_folds=False)
+        with pytest.warns(TrueupWarning, match="has a log_loss of its own, .* pass another prefix"):
+            log_resampling(estimate, nested_folds=False)
 
 
 def test_a_missing_interval_is_no_metric_but_a_sentence(client, rows):
