@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +15,7 @@ from trueup.decide.noise import SeedNoise, seed_noise
 from trueup.errors import UndefinedMetricError
 from trueup_optuna.shrunken_means import Results, Shrunken, shrunken_means, unit_cube
 from trueup_optuna.study.companions import companion
-from trueup_optuna.study.study_state import BUDGET, REPORTS, goes_by, sign
+from trueup_optuna.study.study_state import BUDGET, REPORTS, metric_of, sign
 from trueup_optuna.study.trial_state import (
     BY,
     ELIMINATED,
@@ -191,13 +192,18 @@ def prefix_means(values: FloatArray, n_seeds: NDArray[np.intp]) -> FloatArray:
     return np.asarray(np.where(n_seeds > 0, total / np.maximum(n_seeds, 1), np.inf))
 
 
-def standings(study: optuna.Study) -> Standings:
-    """Collect the seeds of the search and of the finals, if there were any."""
-    trials = tuple(configurations(study.get_trials(deepcopy=False)))
+def standings(study: optuna.Study, attempts: Sequence[FrozenTrial] | None = None) -> Standings:
+    """Collect the seeds of the search and of the finals, if there were any.
+
+    ``attempts`` are all trials of the study, where they were read already.
+    """
+    attempts = study.get_trials(deepcopy=False) if attempts is None else attempts
+    trials = tuple(configurations(attempts))
     race = companion(study, "finals")
     extra = {} if race is None else _extra_records(race)
-    reports = study.user_attrs.get(REPORTS, "running_mean")
-    metric = goes_by(study)
+    pinned = study.user_attrs  # a query of its own
+    reports = pinned.get(REPORTS, "running_mean")
+    metric = metric_of(pinned)
     results, vanilla, kept, n_searched = [], [], [], []
     for trial in trials:
         records, own = _searched(trial, reports, metric)
@@ -224,7 +230,7 @@ def standings(study: optuna.Study) -> Standings:
         np.array(contenders, dtype=bool) & (n_seeds > 0),
         np.array([trial.number in closed for trial in trials], dtype=bool),
         sign(study),
-        shrinks=BUDGET in study.user_attrs,
+        shrinks=BUDGET in pinned,
         n_dropped=len(dropped),
     )
 
