@@ -55,7 +55,8 @@ def pin_metric(study: optuna.Study, asked: Metric | None) -> None:
 def choose_metric(study: optuna.Study, table: Standings | None = None) -> bool:
     """Choose where a study with a budget has not done so; say whether it has now.
 
-    ``table`` are its standings, where they are known. The metric and the reason are kept in the study, and said once.
+    The metric and the reason are kept in the study, and said once. ``table`` are its standings,
+    where they are known.
     """
     kept = study.user_attrs
     if BUDGET not in kept or GOES_BY in kept:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import optuna
@@ -214,10 +215,11 @@ def standings(study: optuna.Study, attempts: Sequence[FrozenTrial] | None = None
         values = [record.vanilla for record in kept[-1]]
         vanilla.append(np.array([np.nan if value is None else value for value in values]))
     table, n_seeds = value_table(results)
-    eliminations = _eliminations(trials, race)
-    dropped = _numbers(race, DROPPED)
+    marks = {} if race is None else race.user_attrs
+    eliminations = _eliminations(trials, marks)
+    dropped = _numbers(marks, DROPPED)
     gone = set(eliminations) | dropped
-    closed = _numbers(race, CLOSED) | {t.number for t in trials if FAILED in t.user_attrs}
+    closed = _numbers(marks, CLOSED) | {t.number for t in trials if FAILED in t.user_attrs}
     contenders = [_contends(trial) and trial.number not in gone for trial in trials]
     return Standings(
         trials,
@@ -257,10 +259,9 @@ def _contends(trial: FrozenTrial) -> bool:
     return trial.state == TrialState.COMPLETE and is_feasible(trial) and not stopped
 
 
-def _numbers(race: optuna.Study | None, prefix: str) -> set[int]:
+def _numbers(marks: Mapping[str, Any], prefix: str) -> set[int]:
     """Return the numbers of the trials about which the finals keep an attribute."""
-    kept = {} if race is None else race.user_attrs
-    return {int(key.removeprefix(prefix)) for key in kept if key.startswith(prefix)}
+    return {int(key.removeprefix(prefix)) for key in marks if key.startswith(prefix)}
 
 
 def _extra_records(race: optuna.Study) -> dict[int, dict[int, SeedRecord]]:
@@ -288,14 +289,14 @@ def _padded(rows: list[FloatArray], shape: tuple[int, ...]) -> FloatArray:
 
 
 def _eliminations(
-    trials: tuple[FrozenTrial, ...], race: optuna.Study | None
+    trials: tuple[FrozenTrial, ...], marks: Mapping[str, Any]
 ) -> dict[int, Elimination]:
     found = {
         trial.number: Elimination(trial.user_attrs[BY], trial.user_attrs[LOG_E])
         for trial in trials
         if trial.user_attrs.get(STATUS) == ELIMINATED
     }
-    for key, value in ({} if race is None else race.user_attrs).items():
+    for key, value in marks.items():
         if key.startswith(OUT) and value is not None:
             found.setdefault(int(key.removeprefix(OUT)), Elimination(value["by"], value["log_e"]))
     return found
