@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
-from trueup_mlflow.callbacks.objectives import LOSSES_OF_LOGITS, loss_of_objective
-from trueup_mlflow.callbacks.reporter import Reporter
+from trueup_mlflow.callbacks.reporter import LOSSES_OF_LOGITS, Reporter, loss_of_objective
 
 _LOSSES = {
     "binary_crossentropy": "log_loss",

@@ -11,8 +11,12 @@ import numpy as np
 from lightgbm import Booster
 
 from trueup.errors import InvalidInputError
-from trueup_mlflow.callbacks.objectives import LOSSES_OF_LOGITS, loss_of_objective, require_logits
-from trueup_mlflow.callbacks.reporter import Reporter
+from trueup_mlflow.callbacks.reporter import (
+    LOSSES_OF_LOGITS,
+    Reporter,
+    loss_of_objective,
+    require_logits,
+)
 
 _LOSSES = {
     "binary": "log_loss",

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from trueup import __version__
 from trueup.monitoring.metrics import metric_of
-from trueup_mlflow.monitor.judging.coverage import Coverage
-from trueup_mlflow.monitor.judging.verdict import State, short, state_of
+from trueup_mlflow.monitor.judging.verdict import Coverage, State, short, state_of
 from trueup_mlflow.write.monitor_items import BatchRecord
 from trueup_mlflow.write.segment_items import FEW_ROWS, MIN_ROWS, Segment
 

@@ -11,8 +11,7 @@ from mlflow.entities import Run, RunStatus
 from mlflow.tracking import MlflowClient
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
 
-from trueup_mlflow.seeds.findings import SeedFindings, SeedOutcome, seed_findings
-from trueup_mlflow.seeds.seed_table import seed_headline
+from trueup_mlflow.seeds.findings import SeedFindings, SeedOutcome, seed_findings, seed_headline
 from trueup_mlflow.write.failures import warn
 from trueup_mlflow.write.items import (
     COUNT_KEY,

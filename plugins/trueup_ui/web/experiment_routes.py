@@ -11,8 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from trueup_mlflow.write.items import calibrated_key
 from trueup_ui.read.levels import level_tables, read_levels
-from trueup_ui.read.run_cache import Snapshot
-from trueup_ui.read.store import MOST_RUNS, Store, StoredExperiment, read_histories
+from trueup_ui.read.store import MOST_RUNS, Snapshot, Store, StoredExperiment, read_histories
 from trueup_ui.view.charts import curves
 from trueup_ui.view.compare import Asked, ComparePage, as_markdown, compare_page
 from trueup_ui.view.experiment import ORDERS, Choice, experiment_page, find_pipeline, pipeline_page

@@ -11,8 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from trueup.redact import without_credentials
-from trueup_ui.read.run_cache import Snapshot
-from trueup_ui.read.store import Store, StoredExperiment
+from trueup_ui.read.store import Snapshot, Store, StoredExperiment
 from trueup_ui.web.rendering import Links, Templates
 
 StoreOf = Callable[[Request], Store]

@@ -20,7 +20,7 @@ from trueup_cli.monitor.commands import monitor as command
 from trueup_mlflow import monitor
 from trueup_mlflow.monitor.batch.batches import estimate_chunks, estimate_periods
 from trueup_mlflow.monitor.check.check_registry import load_check
-from trueup_mlflow.monitor.judging.coverage import Coverage
+from trueup_mlflow.monitor.judging.verdict import Coverage
 from trueup_mlflow.monitor.prometheus import PrometheusExporter
 from trueup_mlflow.monitor.store import MonitorStore
 from trueup_mlflow.write.monitor_items import BatchRecord, timestamp_of

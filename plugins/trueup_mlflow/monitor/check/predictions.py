@@ -19,10 +19,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from trueup.errors import InvalidInputError
 from trueup.monitoring.networks.out_of_fold import is_refittable
-from trueup_mlflow.models.raw_model import raw_model
-from trueup_mlflow.monitor.batch.schema import Schema
+from trueup_mlflow.log.evaluated_model import raw_model
+from trueup_mlflow.monitor.batch.schema import Schema, class_name
 from trueup_mlflow.monitor.batch.signature import as_served, input_columns, single_output
-from trueup_mlflow.monitor.check.classes import class_name
 from trueup_mlflow.write.failures import reason_of
 
 FloatArray = NDArray[np.float64]

@@ -15,8 +15,7 @@ from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow.monitor.check.registered_model import resolve
-from trueup_mlflow.monitor.judging.duration import duration
-from trueup_mlflow.monitor.judging.threshold import kept_threshold, threshold_of
+from trueup_mlflow.monitor.judging.threshold import duration, kept_threshold, threshold_of
 from trueup_mlflow.monitor.judging.verdict import State, short, state_of
 from trueup_mlflow.monitor.store import records_of
 from trueup_mlflow.write.items import ROLE_TAG
