@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mlflow.entities import Run, RunStatus
-from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
+from mlflow.entities import RunStatus
 
 from trueup_mlflow.write.items import PROCESS_TAG, ROLE_TAG, SEED_PARENT_ROLE
+from trueup_mlflow.write.runs import all_pages, children_of
 
 _KILLED = str(RunStatus.to_string(RunStatus.KILLED))
 
@@ -28,20 +28,13 @@ def end_abandoned(client: Any, experiment_ids: Sequence[str]) -> list[str]:
     """
     running = f"attributes.status = 'RUNNING' and tags.`{ROLE_TAG}` = '{SEED_PARENT_ROLE}'"
     ended = []
-    for parent in _search(client, experiment_ids, running):
+    for parent in list(all_pages(client.search_runs, list(experiment_ids), running)):
         if _has_died(parent.data.tags.get(PROCESS_TAG, "")):
-            children = (
-                f"attributes.status = 'RUNNING' and "
-                f"tags.`{MLFLOW_PARENT_RUN_ID}` = '{parent.info.run_id}'"
-            )
-            for run in [*_search(client, experiment_ids, children), parent]:
+            run_id, alive = parent.info.run_id, "attributes.status = 'RUNNING'"
+            for run in [*children_of(client, experiment_ids, run_id, alive), parent]:
                 client.set_terminated(run.info.run_id, _KILLED)
-            ended.append(str(parent.info.run_id))
+            ended.append(str(run_id))
     return ended
-
-
-def _search(client: Any, experiment_ids: Sequence[str], filter_string: str) -> Iterator[Run]:
-    return iter(list(client.search_runs(list(experiment_ids), filter_string, max_results=1000)))
 
 
 def _has_died(process: str) -> bool:

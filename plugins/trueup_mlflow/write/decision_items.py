@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from trueup import __version__
 from trueup.comparison import Comparison
-from trueup_mlflow.compare.seed_runs import SeedRun
+from trueup_mlflow.compare.seed_runs import SeedRuns
 from trueup_mlflow.write.items import COMPARISON_ROLE, ROLE_TAG, VERSION_TAG, LogItems
 
 if TYPE_CHECKING:
@@ -66,9 +66,7 @@ def _run_name(comparison: Comparison, names: tuple[str, str]) -> str:
     return f"{candidate} or {baseline}: inconclusive"
 
 
-def comparison_table(
-    comparison: Comparison, arms: Mapping[str, Sequence[SeedRun]], metric: str
-) -> str:
+def comparison_table(comparison: Comparison, arms: Mapping[str, SeedRuns], metric: str) -> str:
     """Return one line per run of either arm as CSV; a failed run has no value."""
     pairs = {
         "candidate": {seed for seed, _ in comparison.pairs},
@@ -78,10 +76,10 @@ def comparison_table(
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["arm", "seed", metric, "in_a_pair", "status", "run_id"])
     for arm, runs in arms.items():
-        for run in runs:
+        for seed, run in runs.items():
             value = run.value(metric)
             shown = repr(value) if math.isfinite(value) else ""
-            writer.writerow([arm, run.seed, shown, run.seed in pairs[arm], run.status, run.run_id])
+            writer.writerow([arm, seed, shown, seed in pairs[arm], run.status, run.run_id])
     return text.getvalue()
 
 

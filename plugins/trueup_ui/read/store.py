@@ -11,8 +11,8 @@ from uuid import uuid4
 from mlflow import MlflowClient
 from mlflow.entities import Experiment
 
+from trueup_mlflow.compare.stored_run import StoredRun
 from trueup_mlflow.write.runs import all_pages
-from trueup_ui.read.stored_run import StoredRun
 
 PAGE_SIZE = 5_000
 MAX_AGE = 300.0

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup_mlflow.compare.stored_run import StoredRun
 from trueup_mlflow.write.items import (
     COUNT_KEY,
     STATUS_TAG,
@@ -16,7 +17,6 @@ from trueup_mlflow.write.items import (
     TRIAL_TAG,
     calibrated_key,
 )
-from trueup_ui.read.stored_run import StoredRun
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trueup.comparison import order_note
-from trueup_mlflow.compare.seed_runs import PARENT_TAG
+from trueup_mlflow.compare.stored_run import PARENT_TAG, StoredRun
 from trueup_mlflow.write.items import COMPARISON_ROLE, calibrated_key
-from trueup_ui.read.stored_run import StoredRun
 from trueup_ui.view.charts import Axis, Tick
 from trueup_ui.view.experiment import common_decimals, mean_and_sd
 from trueup_ui.view.pairs import Pair, compare_pair, paired_values

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from trueup_mlflow.compare.stored_run import StoredRun
 from trueup_mlflow.write.items import (
     SCORING_ROLE,
     bias_cost_key,
@@ -13,7 +14,6 @@ from trueup_mlflow.write.items import (
     calibrated_key,
     field_key,
 )
-from trueup_ui.read.stored_run import StoredRun
 from trueup_ui.view.charts import Axis, Strip, Tick, strip
 from trueup_ui.view.numbers import MISSING, decimals_of, fixed, percent
 from trueup_ui.view.pipelines import Pipeline, group, trainings

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from trueup_mlflow.compare.stored_run import SEED_NAMES, StoredRun
 from trueup_mlflow.write.items import SEED_PARENT_ROLE, is_of_ours
-from trueup_ui.read.stored_run import SEED_NAMES, StoredRun
 
 AUTOMATIC = ""
 PARAMETERS = "params"

@@ -12,6 +12,7 @@ import numpy as np
 from trueup.comparison import Reduction, variance_reduction
 from trueup.errors import TrueupError
 from trueup_mlflow.autologging.coverage import reason_in
+from trueup_mlflow.compare.stored_run import StoredRun
 from trueup_mlflow.write.items import (
     COUNT_KEY,
     COVERAGE_TAG,
@@ -21,7 +22,6 @@ from trueup_mlflow.write.items import (
     is_own_key,
     skipped_tag,
 )
-from trueup_ui.read.stored_run import StoredRun
 from trueup_ui.view.pipelines import Pipeline, count_text
 
 FEW_SEEDS = 5
@@ -166,7 +166,7 @@ def _reduction(vanilla: Sequence[float], calibrated: Sequence[float]) -> Reducti
 def _warnings(pipeline: Pipeline, key: str, values: Mapping[str, float]) -> list[str]:
     found = []
     runs = [run for run in pipeline.runs if run.run_id in values]
-    rows = {run.as_seed_run(0).fingerprint(key) for run in runs} - {None}
+    rows = {run.fingerprint(key) for run in runs} - {None}
     if len(rows) > 1:
         found.append(f"different rows: {len(rows)} sets of validation rows among the seeds")
     if len(runs) > 1 and len(set(values.values())) == 1:

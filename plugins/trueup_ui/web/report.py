@@ -16,11 +16,11 @@ from mlflow import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup.replace_file import replace_file
+from trueup_mlflow.compare.stored_run import StoredRun
 from trueup_mlflow.write.items import calibrated_key
 from trueup_mlflow.write.runs import store_of
 from trueup_ui.read.monitors import monitored_versions
 from trueup_ui.read.store import Store
-from trueup_ui.read.stored_run import StoredRun
 from trueup_ui.read.studies import logged_studies, logged_study
 from trueup_ui.view.compare import Asked, compare_page
 from trueup_ui.view.experiment import Choice, experiment_page

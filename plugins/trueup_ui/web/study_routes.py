@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from trueup_ui.read.stored_run import StoredRun
+from trueup_mlflow.compare.stored_run import StoredRun
 from trueup_ui.read.studies import (
     Study,
     logged_studies,

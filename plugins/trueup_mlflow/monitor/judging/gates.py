@@ -17,14 +17,10 @@ from trueup.errors import InvalidInputError
 from trueup_mlflow.monitor.check.registered_model import resolve
 from trueup_mlflow.monitor.judging.threshold import duration, kept_threshold, threshold_of
 from trueup_mlflow.monitor.judging.verdict import State, short, state_of
-from trueup_mlflow.monitor.store import records_of
-from trueup_mlflow.write.items import ROLE_TAG
+from trueup_mlflow.monitor.store import monitor_runs, records_of
 from trueup_mlflow.write.monitor_items import (
     CHECK_URI_TAG,
     CHECKED_URI_TAG,
-    MODEL_TAG,
-    MONITOR_ROLE,
-    VERSION_OF_MODEL_TAG,
     BatchRecord,
     of_newest_metric,
 )
@@ -69,10 +65,6 @@ class Gate:
     counts: bool
     state: State
     deleted: bool = False
-
-    def __getitem__(self, name: str) -> Any:
-        """Return an attribute by its name: gates were mappings once."""
-        return getattr(self, name)
 
     @property
     def uri(self) -> str:
@@ -141,7 +133,7 @@ def status(
     client = MlflowClient()
     oldest = None if stale_after is None else datetime.now(UTC) - duration(stale_after)
     asked = [_asked(uri, client) for uri in model_uris]
-    monitored = [one for one in _monitored({name for name, _ in asked}) if one.is_of(asked)]
+    monitored = [one for one in _monitored({name for name, _ in asked}, client) if one.is_of(asked)]
     monitored.sort(key=lambda one: (one.model, one.number))
     thresholds = _thresholds({one.model for one in monitored})
     there = [one for one in monitored if (one.model, one.version) in thresholds]
@@ -214,29 +206,11 @@ class _Monitored:
         )
 
 
-def _monitored(models: Collection[str]) -> list[_Monitored]:
+def _monitored(models: Collection[str], client: MlflowClient) -> list[_Monitored]:
     """Return the monitored versions of these models, or of all if none is named."""
-    names = {f"trueup/{model}" for model in models}
-    experiments = [
-        experiment.experiment_id
-        for experiment in mlflow.search_experiments(filter_string="name LIKE 'trueup/%'")
-        if not names or experiment.name in names
-    ]
-    if not experiments:
-        return []
-    runs = mlflow.search_runs(
-        experiments,
-        f"tags.`{ROLE_TAG}` = '{MONITOR_ROLE}'",
-        output_format="list",
-        max_results=10_000,
-    )
     found = [
-        _Monitored(
-            run.data.tags[MODEL_TAG],
-            run.data.tags[VERSION_OF_MODEL_TAG],
-            of_newest_metric(records_of(run)),
-        )
-        for run in runs
+        _Monitored(model, version, of_newest_metric(records_of(run)))
+        for (model, version), run in monitor_runs(client, models).items()
     ]
     return [one for one in found if one.records]
 

@@ -1,4 +1,4 @@
-"""What a version is judged by: the largest error that is fine, and durations such as 36h, 2d, 1w."""
+"""What a version is judged by: the largest error that is fine, and ages such as 36h, 2d, 1w."""
 
 from __future__ import annotations
 
