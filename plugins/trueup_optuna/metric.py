@@ -37,10 +37,7 @@ class Choice:
 def pin_metric(study: optuna.Study, asked: Metric | None) -> None:
     """Keep the metric that was asked for; one that was chosen before can't be left.
 
-    Raises
-    ------
-    StateMismatchError
-        If the study goes by another one.
+    Raises StateMismatchError if the study goes by another one.
     """
     kept = study.user_attrs
     if asked is None and BUDGET in kept and isinstance(study.pruner, SeedRacePruner):

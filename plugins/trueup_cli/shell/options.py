@@ -71,10 +71,7 @@ def place_of_store(uri: str) -> Path | None:
 def label_values(labels: Sequence[str], y_true: NDArray[Any]) -> list[Any] | None:
     """Return the classes as the values of a column; None where no class was named.
 
-    Raises
-    ------
-    InvalidInputError
-        If the column holds numbers or truth values, and a label is none.
+    Raises InvalidInputError if the column holds numbers or truth values, and a label is none.
     """
     if not labels:
         return None
@@ -152,10 +149,7 @@ def logs_to_mlflow(command: Command) -> Command:
 def check_place(options: Mapping[str, Any]) -> bool:
     """Return whether the result is logged, to one run; called before the work that it is of.
 
-    Raises
-    ------
-    InvalidInputError
-        If the run or the experiment is not there or was deleted.
+    Raises InvalidInputError if the run or the experiment is not there or was deleted.
     """
     run_id, name = options["run_id"], options["experiment_name"]
     if run_id and name:

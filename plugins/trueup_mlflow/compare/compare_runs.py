@@ -36,43 +36,25 @@ _QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 
 @dataclass(frozen=True)
 class LoggedComparison:
-    """A decision and the run that it was logged to.
+    """A decision and the run that it was logged to."""
 
-    Attributes
-    ----------
-    comparison : Comparison
-        The decision.
-    run_id : str
-        The run.
-    note : str
-        What else is to be said.
-    rows_differ : bool
-        Whether the seeds of a pipeline were scored on rows of their own.
-    """
-
-    comparison: Comparison
-    run_id: str
-    note: str
-    rows_differ: bool = False
+    comparison: Comparison  # the decision
+    run_id: str  # the run
+    note: str  # what else is to be said
+    rows_differ: bool = False  # whether the seeds of a pipeline were scored on rows of their own
 
 
 @dataclass(frozen=True)
 class ComparisonOptions:
-    """How two arms are compared; the fields are the keywords of :func:`trueup.comparison.compare`.
+    """How two arms are compared; the fields are the keywords of :func:`trueup.comparison.compare`."""
 
-    Attributes
-    ----------
-    paired, min_effect, confidence_level, greater_is_better, allow_failed
-        As in :func:`trueup.comparison.compare`.
-    allow_mismatch : bool
-        Compare runs whose fingerprints differ; the comparison run records it.
-    """
-
+    # as in :func:`trueup.comparison.compare`
     paired: Paired = "auto"
     min_effect: float = 0.0
     confidence_level: float = 0.95
     greater_is_better: bool = False
     allow_failed: bool = False
+    # compare runs whose fingerprints differ; the comparison run records it
     allow_mismatch: bool = False
 
 

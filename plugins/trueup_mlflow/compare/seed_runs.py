@@ -44,11 +44,8 @@ class RunReader:
         the parents of seeds or the runs themselves. Runs that hold a result of trueup and trained
         nothing are left out, which is a warning where they are no comparisons.
 
-        Raises
-        ------
-        InvalidInputError
-            If the filter is malformed, no run matches, a run has no seed, or two finished runs have
-            the same seed.
+        Raises InvalidInputError if the filter is malformed, no run matches, a run has no seed, or
+        two finished runs have the same seed.
         """
         if filter_string not in self._read:
             self._read[filter_string] = self._find(role, filter_string)

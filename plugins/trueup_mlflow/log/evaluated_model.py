@@ -35,10 +35,8 @@ def predict(
     Of ``config`` the keys ``label_list`` and ``pos_label`` are read; ``column`` is that of the
     predictions, where the model returns several.
 
-    Raises
-    ------
-    InvalidInputError
-        If a classifier gives labels where probabilities are needed, or there are no labels.
+    Raises InvalidInputError if a classifier gives labels where probabilities are needed, or there
+    are no labels.
     """
     if dataset.labels_data is None:
         raise InvalidInputError("targets must be given", "None", "Name the column of labels.")

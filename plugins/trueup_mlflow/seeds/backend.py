@@ -81,11 +81,9 @@ class SeedsBackend(AbstractBackend):
     ) -> SeedsRun:
         """Run every seed, summarise them on the parent and return it.
 
-        Raises
-        ------
-        ExecutionException
-            If a seed failed. Nobody waits for a plugin's run, so raising is the one way to make
-            ``mlflow run`` exit with 1; the seeds that finished are summarised before.
+        Raises ExecutionException if a seed failed. Nobody waits for a plugin's run, so raising is
+        the one way to make ``mlflow run`` exit with 1; the seeds that finished are summarised
+        before.
         """
         config = SeedsConfig.read(backend_config)
         params = {name: value for name, value in (params or {}).items() if name != SEED_PARAMETER}

@@ -40,10 +40,8 @@ class SeedsConfig:
 
         Five seeds by default, one at once here, and all at once on a cluster.
 
-        Raises
-        ------
-        ExecutionException
-            If a key is unknown or a value not usable; MLflow shows the message and exits with 1.
+        Raises ExecutionException if a key is unknown or a value not usable; MLflow shows the
+        message and exits with 1.
         """
         if not isinstance(backend_config, Mapping):
             raise ExecutionException(

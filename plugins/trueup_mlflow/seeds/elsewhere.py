@@ -66,10 +66,8 @@ class SeedsElsewhere:
     def run(self, command: SeedCommand, run_id: str) -> bool:
         """Run a command to its end on some worker, and return whether it succeeded.
 
-        Raises
-        ------
-        ExecutionException
-            If no worker could run it: the project, the store or trueup is missing there.
+        Raises ExecutionException if no worker could run it: the project, the store or trueup is
+        missing there.
         """
         if self._stopped:
             return False

@@ -31,18 +31,11 @@ class SeedOutcome:
 
 @dataclass(frozen=True)
 class SeedFindings:
-    """What is to be said of the summary of seeds.
+    """What is to be said of the summary of seeds."""
 
-    Attributes
-    ----------
-    rows : str
-        Value of the parent's tag: "equal", where they differ, or "" without any fingerprint.
-    notes : tuple of str
-        Sentences for the table and the description.
-    """
-
+    # value of the parent's tag: "equal", where they differ, or "" without any fingerprint
     rows: str
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # sentences for the table and the description
 
     @property
     def rows_differ(self) -> bool:

@@ -104,10 +104,7 @@ def find_run(
 def find_experiment(client: Any, name: str, *, argument: str) -> Experiment | None:
     """Return an experiment by its name; None where it has yet to be made.
 
-    Raises
-    ------
-    InvalidInputError
-        If it was deleted: MLflow keeps its name, and takes no run for it.
+    Raises InvalidInputError if it was deleted: MLflow keeps its name, and takes no run for it.
     """
     found: Experiment | None = client.get_experiment_by_name(name)
     if found is not None and found.lifecycle_stage == LifecycleStage.DELETED:

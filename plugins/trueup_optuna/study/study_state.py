@@ -31,13 +31,7 @@ SEED_ORDER = "trueup:seed_order"
 
 
 def pin(study: optuna.Study, attributes: Mapping[str, Any]) -> None:
-    """Write the attributes that the study doesn't hold yet, and refuse those that differ.
-
-    Raises
-    ------
-    StateMismatchError
-        If the study was begun with another value, naming both.
-    """
+    """Write the attributes that the study doesn't hold yet, and refuse those that differ."""
     known = study.user_attrs
     for key, value in attributes.items():
         if key not in known:

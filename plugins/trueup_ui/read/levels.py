@@ -21,18 +21,11 @@ COLUMNS = ("n", "observed", "predicted", "difference", "low", "high", "q_value",
 
 @dataclass(frozen=True)
 class Levels:
-    """The levels of one field, the most surprising first; all arrays have an entry for each.
+    """The levels of one field, the most surprising first; all arrays have an entry for each."""
 
-    Attributes
-    ----------
-    level : str array
-        Names.
-    numbers : mapping of str to float array
-        ``n``, ``observed``, ``predicted``, ``difference``, ``low``, ``high``, ``q_value`` and
-        ``offset``, as :class:`trueup.FieldCells` has them.
-    """
-
-    level: NDArray[np.str_]
+    level: NDArray[np.str_]  # names
+    # ``n``, ``observed``, ``predicted``, ``difference``, ``low``, ``high``, ``q_value`` and
+    # ``offset``, as :class:`trueup.FieldCells` has them
     numbers: Mapping[str, NDArray[np.float64]]
 
 

@@ -28,23 +28,15 @@ _MEAN = "_mean"
 
 @dataclass(frozen=True)
 class Configuration:
-    """One configuration of a study; ``standard_error`` is of ``mean``, None with one seed.
-
-    Attributes
-    ----------
-    eliminated_by : int or None
-        Number of the trial that beat it.
-    run_id : str or None
-        Its run, where the study was logged.
-    """
+    """One configuration of a study; ``standard_error`` is of ``mean``, None with one seed."""
 
     number: int
     params: Mapping[str, Any]
     mean: float
     standard_error: float | None
     n_seeds: int
-    eliminated_by: int | None
-    run_id: str | None = None
+    eliminated_by: int | None  # number of the trial that beat it
+    run_id: str | None = None  # its run, where the study was logged
 
 
 @dataclass(frozen=True)
@@ -155,10 +147,7 @@ def study_names(storage: BaseStorage) -> list[str]:
 def stored_study(storage: BaseStorage, name: str) -> Study | str:
     """Return a study, or why it cannot be shown yet.
 
-    Raises
-    ------
-    KeyError
-        If the storage has no study of that name.
+    Raises KeyError if the storage has no study of that name.
     """
     import optuna
 

@@ -26,24 +26,12 @@ MOST_ROWS = 200
 
 @dataclass(frozen=True)
 class Choice:
-    """What the reader chose for the page; an unknown choice falls back to the first one.
+    """What the reader chose for the page; an unknown choice falls back to the first one."""
 
-    Attributes
-    ----------
-    metric : str
-        ``K``; "" for the first one.
-    by : str
-        How runs are grouped, see :func:`trueup_ui.view.pipelines.group`.
-    order : str
-        One of ``ORDERS``.
-    higher : bool
-        Whether higher values are better.
-    """
-
-    metric: str = ""
-    by: str = ""
-    order: Order = "calibrated"
-    higher: bool = False
+    metric: str = ""  # ``K``; "" for the first one
+    by: str = ""  # how runs are grouped, see :func:`trueup_ui.view.pipelines.group`
+    order: Order = "calibrated"  # one of ``ORDERS``
+    higher: bool = False  # whether higher values are better
 
 
 @dataclass(frozen=True)

@@ -29,14 +29,9 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class Grouping:
-    """Pipelines, how they were found, and how many runs are in none.
+    """Pipelines, how they were found, and how many runs are in none."""
 
-    Attributes
-    ----------
-    by : {"parents", "params", "param:<name>", "tag:<name>"}
-        What the runs of a pipeline share.
-    """
-
+    # {"parents", "params", "param:<name>", "tag:<name>"}: what the runs of a pipeline share
     by: str
     pipelines: tuple[Pipeline, ...]
     n_left_out: int

@@ -47,39 +47,21 @@ class Spread:
 
 @dataclass(frozen=True)
 class PipelineSeeds:
-    """One pipeline under one metric ``K``.
+    """One pipeline under one metric ``K``."""
 
-    Attributes
-    ----------
-    pipeline : Pipeline
-        Its runs.
-    vanilla, calibrated : Spread or None
-        Of the finished runs that have the metric; None where none has.
-    bias_cost : float or None
-        Mean over the runs that have it.
-    reduction : Reduction or None
-        Of the standard deviation, from three runs with both values on.
-    n_running, n_failed : int
-        Runs at work, and runs that failed or were killed.
-    warnings : tuple of str
-        What a reader must know before he trusts the numbers.
-    count : str
-        How many runs and seeds the vanilla mean is of, for people.
-    same_runs : bool
-        Whether both means are of the same runs.
-    """
-
-    pipeline: Pipeline
+    pipeline: Pipeline  # its runs
+    # of the finished runs that have the metric; None where none has
     vanilla: Spread | None
     calibrated: Spread | None
-    bias_cost: float | None
-    reduction: Reduction | None
+    bias_cost: float | None  # mean over the runs that have it
+    reduction: Reduction | None  # of the standard deviation, from three runs with both values on
+    # runs at work, and runs that failed or were killed
     n_running: int
     n_failed: int
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...]  # what a reader must know before he trusts the numbers
 
-    count: str = ""
-    same_runs: bool = True
+    count: str = ""  # how many runs and seeds the vanilla mean is of, for people
+    same_runs: bool = True  # whether both means are of the same runs
 
     @property
     def n_seeds(self) -> int:

@@ -54,10 +54,7 @@ class Inlined:
 def render_report(client: MlflowClient, experiment_name: str, choice: Choice) -> str:
     """Return the page of an experiment: its pipelines, their comparison, its studies.
 
-    Raises
-    ------
-    InvalidInputError
-        If there is no such experiment.
+    Raises InvalidInputError if there is no such experiment.
     """
     found = client.get_experiment_by_name(experiment_name)
     if found is None:
@@ -115,10 +112,7 @@ def _asked(runs: Sequence[StoredRun], choice: Choice) -> Asked:
 def render_model_report(client: MlflowClient, model_uri: str) -> str:
     """Return the page of a monitored version, ``models:/NAME/VERSION`` or ``models:/NAME@ALIAS``.
 
-    Raises
-    ------
-    InvalidInputError
-        If the URI has another form, or the version is not monitored.
+    Raises InvalidInputError if the URI has another form, or the version is not monitored.
     """
     asked = _name_and_version(client, model_uri)
     for version in monitored_versions(client):
@@ -154,10 +148,8 @@ def write_report(
 
     See :func:`render_report` and :func:`render_model_report`.
 
-    Raises
-    ------
-    InvalidInputError
-        If the folder of the file does not exist, or a choice is given that the page has no use for.
+    Raises InvalidInputError if the folder of the file does not exist, or a choice is given that the
+    page has no use for.
     """
     if not Path(path).parent.is_dir():
         raise InvalidInputError(

@@ -21,50 +21,26 @@ IdKind = Literal["integer", "text"]
 
 @dataclass(frozen=True)
 class Schema:
-    """Names of columns, what the labels are, and the reference in a few numbers.
+    """Names of columns, what the labels are, and the reference in a few numbers."""
 
-    Attributes
-    ----------
-    target, row_id : str
-        Columns of the labels and of the ids.
-    features : tuple of str
-        Columns that the check sees.
-    binary : bool
-        Whether the labels are of two classes, so that the error is the Brier score.
-    means, spreads : dict of str to float
-        Of numeric features.
-    inputs : tuple of str
-        Columns that the model takes.
-    prediction : str or None
-        Column of the model's output that is the prediction.
-    classes : tuple of str
-        The negative and the positive class, where labels are names.
-    id_kind : {"integer", "text"} or None
-        What row ids are; None where it was not kept.
-    reference_error : float or None
-        Error on the reference.
-    scale_prior : tuple of float
-        How much the error may drift; see :mod:`trueup.monitoring.reference_periods`.
-    profile : dict
-        :class:`ReferenceProfile` as JSON.
-    metric : str
-        What is estimated; see :mod:`trueup.monitoring.metrics`.
-    """
-
+    # columns of the labels and of the ids
     target: str
     row_id: str | None
-    features: tuple[str, ...]
-    binary: bool
+    features: tuple[str, ...]  # columns that the check sees
+    binary: bool  # whether the labels are of two classes, so that the error is the Brier score
+    # of numeric features
     means: Mapping[str, float]
     spreads: Mapping[str, float]
-    inputs: tuple[str, ...] = ()
-    prediction: str | None = None
-    classes: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()  # columns that the model takes
+    prediction: str | None = None  # column of the model's output that is the prediction
+    classes: tuple[str, ...] = ()  # the negative and the positive class, where labels are names
+    # {"integer", "text"} or None: what row ids are; None where it was not kept
     id_kind: IdKind | None = None
-    reference_error: float | None = None
+    reference_error: float | None = None  # error on the reference
+    # how much the error may drift; see :mod:`trueup.monitoring.reference_periods`
     scale_prior: tuple[float, ...] = SCALE_PRIOR
-    profile: Mapping[str, Any] | None = None
-    metric: str = DEFAULT_METRIC
+    profile: Mapping[str, Any] | None = None  # :class:`ReferenceProfile` as JSON
+    metric: str = DEFAULT_METRIC  # what is estimated; see :mod:`trueup.monitoring.metrics`
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Schema:

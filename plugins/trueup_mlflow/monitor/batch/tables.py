@@ -35,10 +35,8 @@ def read_table(
     ``row_id``: Spark gives rows in any order, and the same batch must be the same. Row ids of a CSV
     file stay the text that is written there, "00420" too, unless the reference has integers.
 
-    Raises
-    ------
-    InvalidInputError
-        If the file is of another kind or cannot be read, or a Spark data frame has no row id.
+    Raises InvalidInputError if the file is of another kind or cannot be read, or a Spark data frame
+    has no row id.
     """
     if isinstance(source, pd.DataFrame):
         return source

@@ -36,10 +36,7 @@ def resolve(model_uri: str, client: MlflowClient) -> RegisteredVersion:
 
     ``models:/NAME/latest`` is the newest version, as in MLflow.
 
-    Raises
-    ------
-    InvalidInputError
-        If the URI has another form or the registry does not know the version.
+    Raises InvalidInputError if the URI has another form or the registry does not know the version.
     """
     match = _URI.fullmatch(model_uri)
     if match is None:

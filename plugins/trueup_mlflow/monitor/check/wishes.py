@@ -14,36 +14,21 @@ ReferenceKind = Literal["held-out", "train"]
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the user of ``init`` said about the reference.
+    """What the user of ``init`` said about the reference."""
 
-    Attributes
-    ----------
-    target, row_id, time : str
-        Columns of labels, ids and times.
-    reference_is : {"held-out", "train"}
-        Whether the model has seen the rows.
-    features, ignore : sequence of str
-        Columns that the check is to see, or not.
-    prediction : str
-        Column of the model's output.
-    time_format : str
-        Format of times that are text.
-    metric : str
-        What is to be estimated.
-    predicted : str
-        Column of the model's predictions.
-    """
-
+    # columns of labels, ids and times
     target: str
     row_id: str | None = None
+    # {"held-out", "train"}: whether the model has seen the rows
     reference_is: ReferenceKind = "held-out"
     time: str | None = None
-    time_format: str | None = None
+    time_format: str | None = None  # format of times that are text
+    # columns that the check is to see, or not
     features: Sequence[str] | None = None
     ignore: Sequence[str] = ()
-    prediction: str | None = None
-    metric: str = DEFAULT_METRIC
-    predicted: str | None = None
+    prediction: str | None = None  # column of the model's output
+    metric: str = DEFAULT_METRIC  # what is to be estimated
+    predicted: str | None = None  # column of the model's predictions
 
     def __post_init__(self) -> None:
         if self.target in (self.row_id, self.time, *(self.features or ())):

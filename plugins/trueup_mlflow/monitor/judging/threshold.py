@@ -19,10 +19,7 @@ def threshold_of(
 ) -> float | None:
     """Return a threshold as an error; "1.5x" is that many times the error of the reference.
 
-    Raises
-    ------
-    InvalidInputError
-        If it is neither a number above 0 nor such a multiple.
+    Raises InvalidInputError if it is neither a number above 0 nor such a multiple.
     """
     if value is None:
         return None
