@@ -46,9 +46,8 @@ class LoggedComparison:
 
 @dataclass(frozen=True)
 class ComparisonOptions:
-    """How two arms are compared; the fields are the keywords of :func:`trueup.comparison.compare`."""
+    """How two arms are compared, as :func:`trueup.comparison.compare` has it."""
 
-    # as in :func:`trueup.comparison.compare`
     paired: Paired = "auto"
     min_effect: float = 0.0
     confidence_level: float = 0.95

@@ -47,17 +47,13 @@ class SeedProcesses:
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
-        self._stopped = False
-
-    @property
-    def stopped(self) -> bool:
+        self.stopped = False
         """Whether :meth:`stop` was called; no command starts any more."""
-        return self._stopped
 
     def run(self, command: SeedCommand, _run_id: str, output: IO[bytes] | None = None) -> bool:
         """Run a command to its end and return whether it succeeded; it prints to our output."""
         with self._lock:
-            if self._stopped:
+            if self.stopped:
                 return False
             process = subprocess.Popen(
                 command.words,
@@ -76,7 +72,7 @@ class SeedProcesses:
     def stop(self) -> None:
         """Interrupt what runs, as Ctrl-C does, and kill what has not ended ten seconds later."""
         with self._lock:
-            self._stopped = True
+            self.stopped = True
             running = list(self._running)
         deadline = time.monotonic() + GRACE
         try:

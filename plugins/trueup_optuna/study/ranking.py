@@ -29,6 +29,7 @@ from trueup_optuna.study.trial_state import (
     configurations,
     finished_values,
     is_feasible,
+    padded,
     seed_records,
     value_table,
 )
@@ -91,7 +92,7 @@ class Standings:
     def calibrated(self) -> FloatArray:
         """The calibrated results, as ``vanilla`` has the others; NaN where nothing was kept."""
         rows = [np.array([record.value for record in kept]) for kept in self.records]
-        return self.sign * _padded(rows, self.values.shape)
+        return self.sign * padded(rows, self.values.shape)
 
     @cached_property
     def noise(self) -> SeedNoise:
@@ -191,7 +192,7 @@ def standings(study: optuna.Study) -> Standings:
     return Standings(
         trials,
         sign(study) * table,
-        sign(study) * _padded(vanilla, table.shape),
+        sign(study) * padded(vanilla, table.shape),
         n_seeds,
         np.array(n_searched, dtype=np.intp),
         tuple(kept),
@@ -247,13 +248,6 @@ def _continued(extra: dict[int, SeedRecord], start: int) -> list[SeedRecord]:
     while start + len(found) in extra:
         found.append(extra[start + len(found)])
     return found
-
-
-def _padded(rows: list[FloatArray], shape: tuple[int, ...]) -> FloatArray:
-    table = np.full(shape, np.nan)
-    for index, row in enumerate(rows):
-        table[index, : len(row)] = row
-    return table
 
 
 def _eliminations(

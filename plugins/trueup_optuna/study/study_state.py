@@ -145,16 +145,6 @@ def seeds_fact(seeds: SeedList) -> dict[str, list[int]]:
     return {"search": list(seeds.search), "confirm": list(seeds.reserved)}
 
 
-def rule_fact(rule: RaceRule) -> dict[str, Any]:
-    """Return the rule of the race in the form in which a study keeps it."""
-    return {
-        "n_configs": rule.n_configs,
-        "alpha": rule.alpha,
-        "epsilon": rule.epsilon,
-        "variance": rule.variance,
-    }
-
-
 def rule_of(study: optuna.Study) -> RaceRule | None:
     """Return the rule that the study was begun with, or None where it has no seed race."""
     kept = study.user_attrs.get(RULE)

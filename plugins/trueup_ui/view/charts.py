@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -163,17 +162,6 @@ class Curves:
     low: _Values
     high: _Values
     traces: Mapping[str, _Values]  # seed -> value at each step, None where it has none
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        traces = {seed: list(values) for seed, values in self.traces.items()}
-        return {
-            "steps": list(self.steps),
-            "mean": list(self.mean),
-            "low": list(self.low),
-            "high": list(self.high),
-            "traces": traces,
-        }
 
 
 def curves(histories: Mapping[str, History]) -> Curves:

@@ -68,13 +68,9 @@ class PairFigure:
 class LoggedDecision:
     """A comparison run that somebody logged; a side is a pipeline's name or a filter of MLflow."""
 
-    run_id: str
-    experiment_id: str
-    name: str
+    run: StoredRun
     candidate: str
     baseline: str
-    text: str
-    time: int
 
 
 @dataclass(frozen=True)
@@ -124,13 +120,9 @@ def logged_decisions(runs: Sequence[StoredRun]) -> tuple[LoggedDecision, ...]:
     names = {run.run_id: run.name for run in runs}
     return tuple(
         LoggedDecision(
-            run.run_id,
-            run.experiment_id,
-            run.name,
+            run,
             _pipeline_name(run.params.get("candidate", ""), names),
             _pipeline_name(run.params.get("baseline", ""), names),
-            run.tags.get("mlflow.note.content", ""),
-            run.start,
         )
         for run in reversed(found)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -14,8 +14,13 @@ from trueup.redact import without_credentials
 from trueup_ui.read.store import Snapshot, Store, StoredExperiment
 from trueup_ui.web.rendering import Links, Templates
 
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
+
 StoreOf = Callable[[Request], Store]
 """Request -> the store as the user of that request sees it."""
+Answer = Callable[["Pages", Request], Response]
+"""What answers the requests for a page."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +41,13 @@ class Live:
 
 
 class Pages:
-    """Renders pages for requests."""
+    """Renders pages for requests; ``studies`` is Optuna's storage of studies at work."""
 
-    def __init__(self, store_of: StoreOf, mlflow: str | None) -> None:
+    def __init__(
+        self, store_of: StoreOf, mlflow: str | None, studies: BaseStorage | None = None
+    ) -> None:
         self.store_of = store_of
+        self.studies = studies
         self._mlflow = mlflow
         self._templates = Templates()
 
