@@ -12,6 +12,7 @@ from trueup.replace_file import replace_file_by
 from trueup_cli.shell.failures import BadInput, in_options
 from trueup_cli.shell.options import (
     AS_JSON,
+    TARGET,
     NewFile,
     check_place,
     label_values,
@@ -51,7 +52,7 @@ class _CalibratorName(click.Choice[str]):
 
 @click.command("calibrate")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--target", required=True, help="Column of the labels.")
+@TARGET
 @click.option("--label", "labels", multiple=True, help="The two classes, the positive one last.")
 @click.option("--proba", required=True, help="Column of P(positive class).")
 @click.option("--field", "fields", multiple=True, help="Column of a field; may be given again.")

@@ -23,6 +23,7 @@ from trueup.summaries import summary_type
 from trueup_cli.shell.failures import BadInput, in_options
 from trueup_cli.shell.options import (
     AS_JSON,
+    TARGET,
     check_place,
     label_values,
     logged_run,
@@ -46,7 +47,7 @@ _PREDICTIONS = ("proba", "logit", "pred")
 
 @click.command("evaluate")
 @click.argument("files", nargs=-1, required=True)
-@click.option("--target", required=True, help="Column of the labels.")
+@TARGET
 @click.option("--proba", multiple=True, help="Column of probabilities; one a class, in order.")
 @click.option("--logit", multiple=True, help="Column of log-odds or logits, in place of --proba.")
 @click.option("--pred", multiple=True, help="Column of predictions, for losses of numbers.")

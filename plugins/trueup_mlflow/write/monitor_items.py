@@ -109,6 +109,11 @@ class BatchRecord:
         return self.number(self.metric)
 
     @property
+    def usable(self) -> bool:
+        """Whether the estimate is a number that is to be trusted."""
+        return self.estimate["trusted"] is True and not math.isnan(self.value)
+
+    @property
     def covered(self) -> bool | None:
         """Whether the interval held the realized error; None before labels."""
         if not isinstance(self.realized, (int, float)):  # nearly always, and so asked first

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,13 @@ from mlflow.tracking import MlflowClient
 from trueup.errors import InvalidInputError
 from trueup_mlflow.monitor.check.registered_model import resolve
 from trueup_mlflow.monitor.judging.threshold import duration, kept_threshold, threshold_of
-from trueup_mlflow.monitor.judging.verdict import State, short, state_of
+from trueup_mlflow.monitor.judging.verdict import (
+    State,
+    above_threshold,
+    realized_of,
+    short,
+    state_of,
+)
 from trueup_mlflow.monitor.store import monitor_runs, records_of
 from trueup_mlflow.write.monitor_items import (
     CHECK_URI_TAG,
@@ -171,19 +176,18 @@ def judged(
     records: Sequence[BatchRecord], threshold: float | None, oldest: datetime | None = None
 ) -> tuple[Code, str]:
     """Return what a gate says of the batches of a version, and why."""
-    newest = records[-1]
-    value, low = newest.value, newest.number("low")
-    realized = [record for record in records if record.covered is not None]
-    if threshold is not None and realized and (realized[-1].realized or 0.0) > threshold:
-        error, day = realized[-1].realized, realized[-1].day
-        return "above", f"ABOVE {short(threshold)}: {short(error)} was realized on {day}"
-    if threshold is not None and low > threshold:
+    newest, above = records[-1], above_threshold(records, threshold)
+    if above == "realized":
+        last = realized_of(records)[-1]
+        realized = f"{short(last.realized)} was realized on {last.day}"
+        return "above", f"ABOVE {short(threshold)}: {realized}"
+    if above == "interval":
         return "above", f"ABOVE {short(threshold)}"
     if oldest is not None and newest.timestamp < oldest.timestamp() * 1000.0:
         return "stale", f"STALE: the newest batch is of {newest.day}"
-    if newest.estimate["trusted"] is not True or math.isnan(value):
+    if not newest.usable:
         return "not trusted", ""
-    if threshold is not None and value > threshold:
+    if above == "estimate":
         return "fine", f"warning: the estimate is above {short(threshold)}, its interval is not"
     return "fine", ""
 
