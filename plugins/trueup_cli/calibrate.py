@@ -203,7 +203,6 @@ def _refuse_overwriting(options: dict[str, Any]) -> None:
 def _write(
     calibrator: Calibrator, decision: GuardDecision | None, name: str, options: dict[str, Any]
 ) -> Iterator[str]:
-    """Save what was asked for, and say where it is."""
     unchanged = decision is not None and not decision.kept
     effect = ", which returns the probabilities unchanged" if unchanged else ""
     if options["output"] is not None:

@@ -155,7 +155,6 @@ def _are_large(files: Sequence[str], n_columns: int) -> bool:
 
 
 def _used(options: Mapping[str, Any]) -> int:
-    """Return the number of columns that are read."""
     return len(_roles(options, _prediction_columns(options)[1]))
 
 

@@ -111,7 +111,6 @@ def resample(learner: str, file: Path, **options: Any) -> None:
 
 
 def _learner(target: str) -> Any:
-    """Return an estimator or a training function."""
     found = load_attribute(target, "LEARNER")
     takes_rows = inspect.isfunction(found) and bool(inspect.signature(found).parameters)
     if hasattr(found, "fit") and not isinstance(found, type):

@@ -69,7 +69,6 @@ class Spending:
 
     @property
     def spent(self) -> int:
-        """All trainings."""
         return int(self.table.n_seeds.sum()) + self._lost
 
     def twin(self, params: Mapping[str, Any], but: int) -> int | None:
@@ -80,7 +79,6 @@ class Spending:
         return None
 
     def n_seeds(self, number: int) -> int:
-        """Return the seeds that a configuration has."""
         return int(self.table.n_seeds[self.table.numbers.index(number)])
 
     def is_closed(self, number: int) -> bool:

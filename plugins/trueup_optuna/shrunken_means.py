@@ -162,7 +162,6 @@ class _Process:
         return np.asarray(cholesky(covariance, lower=True, check_finite=False))
 
     def _fit(self, kernel: _Kernel) -> float:
-        """Return the log marginal likelihood."""
         try:
             lower = self._factor(kernel, self._prior(kernel))
         except LinAlgError:

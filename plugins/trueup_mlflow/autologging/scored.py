@@ -34,7 +34,6 @@ class Scored:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the arrays, in bytes."""
         weight = 0 if self.sample_weight is None else self.sample_weight.nbytes
         return self.y_true.nbytes + self.y_pred.nbytes + weight
 

@@ -218,7 +218,6 @@ def _log(
     tags: dict[str, str],
     names: tuple[str, str],
 ) -> str:
-    """Log the decision to a new run and return its id."""
     metric = asked["metric"]
     experiment_id = next(iter(both.candidate.values())).experiment_id
     mark_as_model_training(client, experiment_id)

@@ -19,7 +19,6 @@ class TwoPipelines:
     baseline: SeedRuns
 
     def named(self) -> dict[str, SeedRuns]:
-        """Return the runs by the role of their pipeline."""
         return {"candidate": self.candidate, "baseline": self.baseline}
 
     def values(self, metric: str) -> tuple[dict[Seed, float], dict[Seed, float]]:

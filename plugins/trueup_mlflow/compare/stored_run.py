@@ -32,7 +32,6 @@ class StoredRun:
 
     @classmethod
     def of(cls, run: Run) -> StoredRun:
-        """Return what is needed of a run of MLflow."""
         info, data = run.info, run.data
         return cls(
             str(info.run_id),
@@ -48,12 +47,10 @@ class StoredRun:
 
     @property
     def parent(self) -> str | None:
-        """Id of the parent run."""
         return self.tags.get(PARENT_TAG)
 
     @property
     def role(self) -> str | None:
-        """What trueup says that the run is."""
         return self.tags.get(ROLE_TAG)
 
     @property

@@ -69,7 +69,6 @@ class MonitorStore:
         return str(found.info.run_id)
 
     def run(self) -> Run:
-        """Return the monitor run as it is now."""
         return self._client.get_run(self.run_id)
 
     def _oldest(self, experiment: str) -> Run | None:
@@ -124,7 +123,6 @@ class MonitorStore:
         return latest.decided_by(kept), kept["metrics"]
 
     def keep_predictions(self, digest: str, row_ids: pd.Series, prediction: pd.Series) -> None:
-        """Store row id and prediction of each row."""
         table = pd.DataFrame({ROW_ID: row_ids.to_numpy(), PREDICTION: prediction.to_numpy()})
         self._keep(table, _BATCHES, digest)
 
@@ -176,7 +174,6 @@ class MonitorStore:
         return state
 
     def write(self, record: BatchRecord) -> None:
-        """Set the tag of a batch."""
         value, run_id = json.dumps(record.to_json()), self.run_id
         _twice(lambda: self._client.set_tag(run_id, BATCH_TAG + record.digest, value))
 

@@ -53,7 +53,6 @@ class SeedsRun(SubmittedRun):
 
     @property
     def run_id(self) -> str:
-        """The parent run."""
         return self._run_id
 
     def wait(self) -> bool:

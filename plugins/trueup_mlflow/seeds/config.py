@@ -69,7 +69,6 @@ class SeedsConfig:
 
     @contextmanager
     def place(self, parent_run_id: str) -> Iterator[Place]:
-        """Open what runs the seeds."""
         if self.executor is None:
             yield SeedProcesses()
             return

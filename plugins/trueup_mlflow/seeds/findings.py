@@ -39,7 +39,6 @@ class SeedFindings:
 
     @property
     def rows_differ(self) -> bool:
-        """Whether seeds were scored on different rows."""
         return self.rows not in ("", SAME_ROWS)
 
 

@@ -56,7 +56,6 @@ class SeededProject:
         return is_local and not on_databricks and os.name == "posix"
 
     def create_run(self, seed: int, parent_run_id: str) -> str:
-        """Create the child run of a seed and return its id."""
         run = get_or_create_run(
             None,
             self.uri,

@@ -32,7 +32,6 @@ class SeedCommand:
     folder: str | None
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of the command on this machine."""
         here = {name: value for name, value in os.environ.items() if name != _EXPERIMENT_NAME}
         return {**here, **self.variables}
 

@@ -39,7 +39,6 @@ class Segment:
 
     @property
     def few(self) -> bool:
-        """Whether the level has few rows."""
         return self.rows is not None and self.rows < FEW_ROWS
 
 

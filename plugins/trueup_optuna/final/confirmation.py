@@ -211,7 +211,6 @@ def confirm(
 
 
 def _trial_with(table: Standings, params: Mapping[str, Any]) -> FrozenTrial | None:
-    """Return the trial of the search that has these parameters."""
     return next((trial for trial in table.trials if trial.params == params), None)
 
 

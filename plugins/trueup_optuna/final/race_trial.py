@@ -67,7 +67,6 @@ class RaceTrial(FixedTrial):
 
     @property
     def violates(self) -> bool:
-        """Whether this training broke a constraint."""
         return any(value > 0.0 for value in self.constraints.values())
 
 

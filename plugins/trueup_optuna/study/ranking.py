@@ -80,7 +80,6 @@ class Standings:
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
-        """Number of each configuration's trial."""
         return tuple(trial.number for trial in self.trials)
 
     @cached_property
@@ -96,7 +95,6 @@ class Standings:
 
     @cached_property
     def noise(self) -> SeedNoise:
-        """Variance over seeds."""
         return seed_noise(self.values, self.n_seeds)
 
     @cached_property

@@ -63,7 +63,6 @@ class PinnedStudies:
         return study._study_id in self._ids.get(study._storage, ())
 
     def add(self, study: optuna.Study) -> None:
-        """Remember the study."""
         self._ids.setdefault(study._storage, set()).add(study._study_id)
 
     def __reduce__(self) -> tuple[type[PinnedStudies], tuple[()]]:

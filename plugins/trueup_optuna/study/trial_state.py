@@ -66,7 +66,6 @@ class SeedRecord:
         return self.value if metric == "calibrated" or self.vanilla is None else self.vanilla
 
     def to_attribute(self) -> dict[str, Any]:
-        """Return a mapping that every storage can keep."""
         return asdict(self)
 
 

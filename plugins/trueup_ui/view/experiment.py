@@ -221,7 +221,6 @@ class PipelinePage:
 
     @property
     def metric(self) -> str:
-        """``K``."""
         return self.summary.choice.metric
 
 

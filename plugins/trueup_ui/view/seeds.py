@@ -38,7 +38,6 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread | None:
-        """Return the spread of values, None for none."""
         if not values:
             return None
         sd = float(np.std(values, ddof=1)) if len(values) > 1 else None

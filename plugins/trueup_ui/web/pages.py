@@ -66,7 +66,6 @@ class Pages:
         content: Mapping[str, Any] | None = None,
         experiment: StoredExperiment | None = None,
     ) -> HTMLResponse:
-        """Return a page in its frame."""
         shell = Shell(here, experiment, tuple(self.store_of(request).experiments()))
         inside = {"shell": shell, **(content or {})}
         return HTMLResponse(self._templates.render(template, self.links(request), inside))
@@ -80,7 +79,6 @@ class Pages:
         return experiment, store.runs(experiment.experiment_id, anew=anew)
 
     def links(self, request: Request) -> Links:
-        """Return the links of a page, which may be mounted below another application."""
         return Links(request.scope.get("root_path", ""), self._mlflow)
 
     def live(self, request: Request, experiment: StoredExperiment, snapshot: Snapshot) -> Live:

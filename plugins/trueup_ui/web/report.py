@@ -43,7 +43,6 @@ class Inlined:
 
     @classmethod
     def read(cls) -> Inlined:
-        """Return the style sheet of the pages."""
         style = (STATIC / "page.css").read_text(encoding="utf-8")
         digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
         return cls(

@@ -101,7 +101,6 @@ def _outlook(pages: Pages, request: Request) -> Response:
 
 
 def _compared(request: Request) -> Asked:
-    """Return what the query asks for."""
     query = request.query_params
     return Asked(
         query.get("metric", ""),
@@ -190,7 +189,6 @@ def _fields(pages: Pages, request: Request) -> Response:
 
 
 def _levels_of(request: Request) -> AskedLevels:
-    """Return what the query asks for."""
     query = request.query_params
     order = query.get("order", LEVEL_ORDERS[0])
     page = query.get("page", "1")

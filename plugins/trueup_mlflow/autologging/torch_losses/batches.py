@@ -65,7 +65,6 @@ class Batch:
 
     @property
     def nbytes(self) -> int:
-        """Memory that the batch holds, in bytes."""
         return int(_OVERHEAD + self.value.nbytes + self.y_true.nbytes + self.y_pred.nbytes)
 
     @cached_property

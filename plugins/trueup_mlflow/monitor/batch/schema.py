@@ -49,7 +49,6 @@ class Schema:
         return cls(**{**values, **{k: tuple(values[k]) for k in lists if k in values}})
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
         return asdict(self)
 
     @property
@@ -95,7 +94,6 @@ class Schema:
         return tuple(sorted(finite, key=lambda pair: -abs(pair[1]))[:top])
 
     def alarms(self, features: pd.DataFrame, y_pred: Any) -> tuple[str, ...]:
-        """Return what looks broken in a batch."""
         if self.profile is None:
             return ()
         return ReferenceProfile.from_json(dict(self.profile)).alarms(features, y_pred)

@@ -60,7 +60,6 @@ class Check:
     schema: Schema
 
     def one_step_error(self, features: pd.DataFrame, prediction: Any) -> float:
-        """Return what the paper's L says of a batch."""
         found = self.one_step.estimate(features, prediction).value
         return found / self.consensus.form.unit
 

@@ -27,7 +27,6 @@ class RegisteredVersion:
 
     @property
     def uri(self) -> str:
-        """The URI that always means this version."""
         return f"models:/{self.name}/{self.version}"
 
 

@@ -25,7 +25,6 @@ class State:
 
     @property
     def sentence(self) -> str:
-        """The verdict with its reason."""
         return f"{self.verdict}: {self.why}"
 
 
