@@ -128,7 +128,8 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
     refuse_one_column(options["target"], predictions, f"--{kind}")
     split = parse_split(options["split_text"])
     by_rows = bool(options["times"] or options["labels"])
-    by_rows = by_rows or (bool(options["fields"]) and not _are_large(files, _used(options)))
+    n_columns = len(_roles(options, predictions))
+    by_rows = by_rows or (bool(options["fields"]) and not _are_large(files, n_columns))
     summed_up = summary_type(options["loss"]) is not None and split.n_groups is not None
     with progress("evaluate", "row") as count:
         if by_rows or not summed_up or len(predictions) > 1:
@@ -152,10 +153,6 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
 
 def _are_large(files: Sequence[str], n_columns: int) -> bool:
     return sum(size_when_read(file, n_columns) for file in resolve(files)) > _LARGE_BYTES
-
-
-def _used(options: Mapping[str, Any]) -> int:
-    return len(_roles(options, _prediction_columns(options)[1]))
 
 
 def _evaluate_rows(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:

@@ -101,10 +101,11 @@ class TrueupCallback:
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float] | None = None) -> None:  # noqa: ARG002
         """Predict the validation rows and log their evaluation."""
-        self._reporter.log(epoch, loss=self._choose_loss, predict=self._predictions)
-
-    def _choose_loss(self) -> str:
-        return self._loss or loss_of_objective(_name_of(self.model.loss), _LOSSES)
+        self._reporter.log(
+            epoch,
+            loss=lambda: self._loss or loss_of_objective(_name_of(self.model.loss), _LOSSES),
+            predict=self._predictions,
+        )
 
     def _predictions(self, loss: str) -> Mapping[str, Any]:
         predicted = self.model.predict(self._x, verbose=0)

@@ -85,14 +85,13 @@ class RunReader:
                 continue
             children = self._children(run)
             trained = (child for child in children if not is_of_ours(child.data.tags))
-            seeds = [child for child in trained if self._has_seed(child)]
+            seeds = [
+                one for one in trained if self.seed_key is None or self._seed_text(one) is not None
+            ]
             yield from seeds or [run]
 
     def _children(self, run: Run) -> Iterator[Run]:
         return children_of(self.client, self.experiment_ids, run.info.run_id)
-
-    def _has_seed(self, run: Run) -> bool:
-        return self.seed_key is None or self._seed_text(run) is not None
 
     def _seed_text(self, run: Run) -> str | None:
         key = self.seed_key

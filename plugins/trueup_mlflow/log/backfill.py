@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from types import SimpleNamespace
+from typing import Any, Literal
 
 from mlflow.entities import Run, RunStatus
 from mlflow.tracking import MlflowClient
@@ -52,11 +53,6 @@ class Backfilled:
     status: Status
     key: str = ""
     reason: str = ""
-
-
-class _NamedDataset(NamedTuple):
-    name: str
-    digest: str
 
 
 def backfill(
@@ -187,11 +183,8 @@ def _has_point(run: Run, key: str, step: int, client: Any) -> bool:
 
 def _point(call: StoredCall) -> Point:
     place = call.place
-    dataset = (
-        _NamedDataset(place.dataset_name, place.dataset_digest)
-        if place.dataset_name is not None and place.dataset_digest is not None
-        else None
-    )
+    named = SimpleNamespace(name=place.dataset_name, digest=place.dataset_digest)
+    dataset = None if None in vars(named).values() else named
     return Point(place.step, place.timestamp, place.model_id, dataset)
 
 

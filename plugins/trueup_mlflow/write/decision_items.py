@@ -14,7 +14,7 @@ from trueup_mlflow.compare.seed_runs import SeedRuns
 from trueup_mlflow.write.items import COMPARISON_ROLE, ROLE_TAG, VERSION_TAG, LogItems
 
 if TYPE_CHECKING:
-    from trueup.calibrators import CalibratorScore, CalibratorTable, GuardDecision
+    from trueup.calibrators import CalibratorTable, GuardDecision
 
 COMPARISON_TABLE = "comparison.csv"
 COMPARISON_FIGURE = "comparison.png"
@@ -108,7 +108,11 @@ def guard_tag(name: str) -> str:
 
 def calibrator_items(table: CalibratorTable, prefix: str = "") -> LogItems:
     """Return the metrics and tags of a comparison of calibrators."""
-    metrics = {key: value for score in table.scores for key, value in _values(score, prefix)}
+    metrics = {
+        calibrator_key(score.name, metric, prefix): float(getattr(score, metric))
+        for score in table.scores
+        for metric in _OF_CALIBRATORS
+    }
     guarded = [score for score in table.scores if score.kept is not None]
     return LogItems(
         f"{prefix}calibrators",
@@ -127,10 +131,3 @@ def calibrator_text(table: CalibratorTable, by_time: Mapping[str, GuardDecision]
     for name, decision in by_time.items():
         parts.append(f"## {name}\n\n{decision.reason}\n\n{decision.to_markdown()}")
     return "\n".join(parts)
-
-
-def _values(score: CalibratorScore, prefix: str) -> list[tuple[str, float]]:
-    return [
-        (calibrator_key(score.name, metric, prefix), float(getattr(score, metric)))
-        for metric in _OF_CALIBRATORS
-    ]

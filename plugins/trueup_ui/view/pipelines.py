@@ -134,10 +134,11 @@ def _collect(named: Iterable[tuple[str, StoredRun]]) -> tuple[Pipeline, ...]:
     for name, run in named:
         members.setdefault(name, []).append(run)
     return tuple(
-        Pipeline(_digest(name), name[:_MAX_NAME], None, tuple(runs))
+        Pipeline(
+            hashlib.blake2b(name.encode(), digest_size=8).hexdigest(),
+            name[:_MAX_NAME],
+            None,
+            tuple(runs),
+        )
         for name, runs in members.items()
     )
-
-
-def _digest(name: str) -> str:
-    return hashlib.blake2b(name.encode(), digest_size=8).hexdigest()

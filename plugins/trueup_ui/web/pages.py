@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -21,23 +20,6 @@ StoreOf = Callable[[Request], Store]
 """Request -> the store as the user of that request sees it."""
 Answer = Callable[["Pages", Request], Response]
 """What answers the requests for a page."""
-
-
-@dataclass(frozen=True)
-class Shell:
-    """The frame of a page: where the reader is, and where else he can go."""
-
-    here: str
-    experiment: StoredExperiment | None
-    experiments: tuple[StoredExperiment, ...]
-
-
-@dataclass(frozen=True)
-class Live:
-    """What a page was made from, and where the browser asks whether there is anything newer."""
-
-    version: str
-    url: str
 
 
 class Pages:
@@ -66,7 +48,8 @@ class Pages:
         content: Mapping[str, Any] | None = None,
         experiment: StoredExperiment | None = None,
     ) -> HTMLResponse:
-        shell = Shell(here, experiment, tuple(self.store_of(request).experiments()))
+        others = self.store_of(request).experiments()
+        shell = {"here": here, "experiment": experiment, "experiments": others}
         inside = {"shell": shell, **(content or {})}
         return HTMLResponse(self._templates.render(template, self.links(request), inside))
 
@@ -81,10 +64,12 @@ class Pages:
     def links(self, request: Request) -> Links:
         return Links(request.scope.get("root_path", ""), self._mlflow)
 
-    def live(self, request: Request, experiment: StoredExperiment, snapshot: Snapshot) -> Live:
-        """Return what makes a page of an experiment refresh itself."""
+    def live(
+        self, request: Request, experiment: StoredExperiment, snapshot: Snapshot
+    ) -> dict[str, str]:
+        """Return what a page was made from, and where the browser asks for anything newer."""
         url = self.links(request)("experiment", experiment.experiment_id, "version.json")
-        return Live(snapshot.version, url)
+        return {"version": snapshot.version, "url": url}
 
     def failure(self, request: Request, failure: Exception, status: HTTPStatus) -> Response:
         """Return what went wrong, without the frame: the store may be what failed."""

@@ -7,9 +7,9 @@ import hashlib
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 from mlflow import MlflowClient
@@ -34,20 +34,12 @@ MOST_STUDIES = 5
 _MODEL_URI = re.compile(r"models:/(?P<name>[^/@]+)(?:/(?P<version>\d+)|@(?P<alias>.+))")
 
 
-@dataclass(frozen=True)
-class Inlined:
-    """The style of a page that stands alone, and the policy that allows it and nothing else."""
-
-    style: Markup
-    policy: str
-
-    @classmethod
-    def read(cls) -> Inlined:
-        style = (STATIC / "page.css").read_text(encoding="utf-8")
-        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-        return cls(
-            Markup(style), f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'"
-        )
+def inlined() -> dict[str, Any]:
+    """Return the style of a page that stands alone, and the policy that allows it alone."""
+    style = (STATIC / "page.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'"
+    return {"style": Markup(style), "policy": policy}
 
 
 def render_report(client: MlflowClient, experiment_name: str, choice: Choice) -> str:
@@ -69,7 +61,7 @@ def render_report(client: MlflowClient, experiment_name: str, choice: Choice) ->
     parents = logged_studies(runs)
     studies = [logged_study(run, runs) for run in parents[:MOST_STUDIES]]
     content = {
-        "static": Inlined.read(),
+        "static": inlined(),
         "experiment": experiment,
         "now": int(time.time() * 1000),
         "pipelines": experiment_page(runs, choice),
@@ -117,7 +109,7 @@ def render_model_report(client: MlflowClient, model_uri: str) -> str:
     for version in monitored_versions(client):
         if (version.model, version.version) == asked:
             row = version_row(version, datetime.now(UTC))
-            content = {"static": Inlined.read(), "row": row}
+            content = {"static": inlined(), "row": row}
             return Templates().render("model.html", Links("", client.tracking_uri), content)
     raise InvalidInputError(
         "model must be a monitored version",

@@ -18,7 +18,7 @@ from trueup_ui.read.studies import (
     study_names,
 )
 from trueup_ui.view.study import study_page
-from trueup_ui.web.pages import Answer, Live, Pages
+from trueup_ui.web.pages import Answer, Pages
 
 
 def _table(pages: Pages, request: Request) -> Response:
@@ -45,7 +45,8 @@ def _logged(pages: Pages, request: Request) -> Response:
 def _at_work(pages: Pages, request: Request) -> Response:
     name = request.query_params.get("name", "")
     study = _stored(pages, name)
-    live = Live(_digest(study), pages.links(request)("study", "version.json", name=name))
+    url = pages.links(request)("study", "version.json", name=name)
+    live = {"version": _digest(study), "url": url}
     page = study_page(study) if isinstance(study, Study) else None
     content = {"page": page, "name": name, "reason": study, "run": None, "live": live}
     return pages.html(request, "study.html", "studies", content)
