@@ -84,11 +84,7 @@ class _CalibratorName(click.Choice[str]):
     type=NewFile(),
     help="JSON or CSV file of the fitted numbers, for use without trueup.",
 )
-@click.option(
-    "--figure",
-    type=NewFile(),
-    help="PNG file of what each origin said.",
-)
+@click.option("--figure", type=NewFile(), help="PNG file of what each origin said.")
 @click.option("--compare", is_flag=True, help="Compare on later rows, for the first field.")
 @click.option("--log", is_flag=True, hidden=True)  # to a run where MLflow would make one
 @AS_JSON

@@ -256,7 +256,7 @@ def _floors(evaluation: Evaluation, prefix: str) -> dict[str, float]:
 
 
 def _log(evaluation: Evaluation, items: LogItems, options: Mapping[str, Any]) -> None:
-    from trueup_mlflow.log.log_fields import log_fields
+    from trueup_mlflow.log.log_evaluation import log_fields
     from trueup_mlflow.write.writer import Point, RunWriter
 
     with logged_run(options, "trueup evaluate") as (client, run_id):

@@ -34,12 +34,7 @@ _OF_NUMBERS = ("mean_squared_error", "poisson_deviance")
 @click.argument("learner", metavar="MODULE:LEARNER")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--target", required=True, help="Column of the labels.")
-@click.option(
-    "--features",
-    multiple=True,
-    callback=names_between,
-    help="Columns to learn from.",
-)
+@click.option("--features", multiple=True, callback=names_between, help="Columns to learn from.")
 @click.option("--ignore", multiple=True, callback=names_between, help="Columns to leave out.")
 @click.option(
     "--loss",

@@ -14,7 +14,7 @@ from tqdm import tqdm
 import trueup
 from trueup import Evaluation
 from trueup.errors import InvalidInputError
-from trueup_mlflow.log.log_fields import log_fields
+from trueup_mlflow.log.log_evaluation import log_fields
 from trueup_mlflow.log.log_predictions import PREFIX_OF_FILES
 from trueup_mlflow.log.prediction_table import StoredCall, read_call
 from trueup_mlflow.write.failures import describe

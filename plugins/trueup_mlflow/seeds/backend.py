@@ -29,12 +29,15 @@ from mlflow.tracking import MlflowClient
 
 from trueup.redact import without_credentials
 from trueup_mlflow.context import AUTOLOG_VARIABLE, SEED_VARIABLE
-from trueup_mlflow.seeds.abandoned import end_abandoned, this_process
-from trueup_mlflow.seeds.config import Place, SeedsConfig
 from trueup_mlflow.seeds.findings import seed_findings, seed_table
 from trueup_mlflow.seeds.log_seeds import log_seed_summary, seed_outcomes
-from trueup_mlflow.seeds.project import SEED_PARAMETER, SeededProject
-from trueup_mlflow.seeds.seed_processes import SeedCommand, ends_cleanly_when_terminated
+from trueup_mlflow.seeds.project import SEED_PARAMETER, Place, SeededProject, SeedsConfig
+from trueup_mlflow.seeds.seed_processes import (
+    SeedCommand,
+    end_abandoned,
+    ends_cleanly_when_terminated,
+    this_process,
+)
 from trueup_mlflow.write.failures import told
 from trueup_mlflow.write.items import PROCESS_TAG, ROLE_TAG, SEED_PARENT_ROLE
 from trueup_mlflow.write.runs import log_params, mark_as_model_training

@@ -23,8 +23,7 @@ from mlflow.exceptions import ExecutionException
 from mlflow.tracking import MlflowClient
 
 from trueup.executor import Executor
-from trueup_mlflow.seeds.abandoned import this_process
-from trueup_mlflow.seeds.seed_processes import GRACE, SeedCommand, SeedProcesses
+from trueup_mlflow.seeds.seed_processes import GRACE, SeedCommand, SeedProcesses, this_process
 from trueup_mlflow.write.items import PROCESS_TAG
 
 _WATCH = 2.0  # seconds between two looks at the parent

@@ -255,7 +255,7 @@ def test_chunks_of_rows_are_batches_of_their_own(store, tmp_path):
     logged = [r for r in monitor.records(URI) if r.time.startswith("2028-01")]
     assert [record.n for record in logged] == [30, 30, 10]
     assert [r.timestamp // 1000 - logged[0].timestamp // 1000 for r in logged] == [0, 1, 2]
-    with pytest.raises(InvalidInputError, match="rows must be at least 1; got 0"):
+    with pytest.raises(InvalidInputError, match="rows must be an integer of at least 1; got 0"):
         estimate_chunks(URI, rows, rows=0)
     refused = CliRunner().invoke(command, [*arguments, "--time-column", "when"])
     assert refused.exit_code == 2

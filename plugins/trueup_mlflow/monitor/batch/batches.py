@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pandas as pd
 from mlflow.tracking import MlflowClient
 
+from trueup.arguments import whole_number
 from trueup.errors import InvalidInputError
 from trueup.monitoring import MSEEstimate
 from trueup.read.times import read_times
@@ -138,8 +139,7 @@ def estimate_chunks(
     >>> len(parts)
     2
     """
-    if rows < 1:
-        raise InvalidInputError("rows must be at least 1", str(rows), "Give the size of a batch.")
+    rows = whole_number("rows", rows, 1, "Give the size of a batch.")
     if is_spark_frame(table):
         raise InvalidInputError(
             "table must have an order to be cut into chunks of rows",

@@ -33,10 +33,9 @@ from trueup_mlflow.monitor.batch.schema import (
 )
 from trueup_mlflow.monitor.batch.tables import id_kind
 from trueup_mlflow.monitor.check import check_flavor
-from trueup_mlflow.monitor.check.feature_choice import chosen_features
 from trueup_mlflow.monitor.check.predictions import GivenPredictions, LoadedModel
+from trueup_mlflow.monitor.check.reference import Wishes, chosen_features
 from trueup_mlflow.monitor.check.registered_model import RegisteredVersion
-from trueup_mlflow.monitor.check.wishes import Wishes
 from trueup_mlflow.monitor.store import experiment_of
 from trueup_mlflow.write.items import ROLE_TAG, VERSION_TAG
 from trueup_mlflow.write.monitor_items import (
