@@ -53,7 +53,7 @@ class Study:
     configurations: tuple[Configuration, ...]
     selected: int | None
     optimistic: float | None
-    confirmed: tuple[float, ...]  # mean, low and high of its 95% interval on fresh seeds, or none
+    confirmed: tuple[float, ...] | None  # on fresh seeds: mean, low and high of its 95% interval
     search_trainings: int
     final_trainings: int
     vanilla_cost: float | None
@@ -81,7 +81,7 @@ def logged_study(parent: StoredRun, runs: Sequence[StoredRun]) -> Study:
         tuple(found),
         int(selected) if selected.isdecimal() else None,
         metrics.get(key + _OPTIMISTIC),
-        tuple(confirmed) if len(confirmed) == 3 else (),
+        tuple(confirmed) if len(confirmed) == 3 else None,
         int(metrics.get("search_trainings", 0)),
         int(metrics.get("final_trainings", 0)),
         metrics.get(f"{key}_cost_of_vanilla_choice"),
@@ -162,7 +162,7 @@ def stored_study(storage: BaseStorage, name: str) -> Study | str:
         tuple(configurations),
         report.best.trial.number,
         report.best.optimistic_value,
-        (),
+        None,
         report.search_trainings,
         report.final_trainings,
         None if vanilla is None else vanilla.cost,

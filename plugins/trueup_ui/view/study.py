@@ -74,7 +74,7 @@ def study_page(study: Study) -> StudyPage:
     decimals = max((decimals_of(one.standard_error) or 0 for one in ordered), default=0) or None
     most = max((one.n_seeds for one in ordered), default=1)
     panels = _panels(ordered, study, axis)
-    confirmed = [fixed(value, decimals) for value in study.confirmed]
+    confirmed = [fixed(value, decimals) for value in study.confirmed or ()]
     return StudyPage(
         study,
         tuple(_line(one, study, axis, decimals, most) for one in ordered[:MOST_ROWS]),

@@ -162,6 +162,7 @@ def test_text_ids_of_csv_files_stay_text(store, tmp_path):
 
 
 def test_a_claimed_estimate_survives_a_crash_before_it_was_logged(session, monkeypatch):
+    session.record(draw(100, start=1_000).drop(columns="y"), at="2026-01-31")
     batch = draw(60, start=6_000).drop(columns="y")
 
     def killed(*_):
