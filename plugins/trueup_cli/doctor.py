@@ -137,7 +137,7 @@ def _store(tracking_uri: str | None) -> Iterator[_Finding]:
     from mlflow import MlflowClient, get_tracking_uri
 
     from trueup.redact import without_credentials
-    from trueup_mlflow.seeds.abandoned import end_abandoned
+    from trueup_mlflow.seeds.seed_processes import end_abandoned
 
     uri = without_credentials(tracking_uri or get_tracking_uri())
     place = place_of_store(tracking_uri or get_tracking_uri())
