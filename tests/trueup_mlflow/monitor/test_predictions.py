@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from trueup.errors import InvalidInputError, TrueupWarning
 from trueup_mlflow.monitor.check.check_registry import train_check
 from trueup_mlflow.monitor.check.predictions import GivenPredictions, LoadedModel
-from trueup_mlflow.monitor.check.wishes import Wishes
+from trueup_mlflow.monitor.check.reference import Wishes
 
 pytestmark = [
     # MLflow's model saving and loading warn about themselves.
