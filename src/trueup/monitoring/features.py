@@ -7,6 +7,7 @@ is kept: the date itself moves forward for ever, and each batch would lie outsid
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
@@ -20,15 +21,19 @@ from trueup.monitoring.inputs import (
     LARGEST,
     FloatArray,
     Kind,
+    as_table,
     column_values,
+    finite_vector,
     is_missing,
     kind_of,
     named_columns,
     numbers_of,
 )
 from trueup.monitoring.storage import finite, text, untext
+from trueup.monitoring.trust.support import sample_positions
 
 MAX_LEVELS = 20
+PART_ROWS = 65_536
 _MISSING = "<missing>"
 _CYCLES = (86_400.0, 7 * 86_400.0, 365.2425 * 86_400.0)  # day, week and year in seconds
 
@@ -234,3 +239,48 @@ def _novelty(column: Column, values: NDArray[Any]) -> str:
     if missing.any() and not column.has_missing:
         return f"column {column.name!r} has missing values that the reference never had"
     return ""
+
+
+Judge = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+class Batch:
+    """Features and finite predictions of m operational rows, never held encoded as a whole."""
+
+    def __init__(self, encoder: FeatureEncoder, X: Any, y_pred: Any) -> None:
+        self._encoder = encoder
+        self._table = as_table(X)
+        self.y_pred = finite_vector("y_pred", y_pred, len(self._table))
+
+    def __len__(self) -> int:
+        return len(self.y_pred)
+
+    def sample(self, size: int, random_state: int) -> FloatArray:
+        """Return ``size`` encoded rows drawn without replacement, or all if there are fewer."""
+        positions = sample_positions(len(self), size, random_state)
+        return self._encoder.transform(_take(self._table, positions))
+
+    def rows(self, judges: Mapping[str, Judge]) -> dict[str, FloatArray]:
+        """Return what each judge says of each row, shape (m,); each part is encoded once.
+
+        Judges map encoded rows (k, d) and predictions (k,) to values (k,).
+        """
+        found = {name: np.empty(len(self)) for name in judges}
+        for first in range(0, len(self), PART_ROWS):
+            part = slice(first, first + PART_ROWS)
+            x = self._encoder.transform(_take(self._table, part), first_row=first)
+            for name, judge in judges.items():
+                found[name][part] = judge(x, self.y_pred[part])
+        return found
+
+    def far_columns(self) -> tuple[str, ...]:
+        """Return the columns whose numbers are cut, because they are absurdly far away."""
+        return self._encoder.far_columns(self._table)
+
+    def novelties(self) -> tuple[str, ...]:
+        """Return what the reference never showed, in words."""
+        return self._encoder.novelties(self._table)
+
+
+def _take(table: Any, rows: Any) -> Any:
+    return table.iloc[rows] if hasattr(table, "iloc") else table[rows]

@@ -175,7 +175,7 @@ def test_bad_input_is_an_error(fitted, tmp_path):
     X, f, y = draw(20)
     with pytest.raises(InvalidInputError, match="reference must have at least 30 rows; got 20"):
         ConsensusEstimator().fit(X, f, y)
-    with pytest.raises(InvalidInputError, match="reference must be 'held-out' or 'train'"):
+    with pytest.raises(InvalidInputError, match='reference must be "held-out" or "train"'):
         ConsensusEstimator(reference="test")
     with pytest.raises(InvalidInputError, match="X must have the 2 columns of the reference"):
         fitted.estimate(X[:, :1], f)

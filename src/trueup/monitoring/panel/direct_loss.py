@@ -1,16 +1,22 @@
-"""Direct loss estimation: gradient boosting on the squared errors of held-out rows."""
+"""Direct loss estimation: gradient boosting on the squared errors of held-out rows.
+
+LightGBM's reader is compiled code that trusts what it reads: a child that is out of range, or its
+own ancestor, makes it read foreign memory or run for ever. So a stored text is taken apart into
+numbers here, and only a text that is made of the checked numbers goes on.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trueup.arrays import Arrays
 from trueup.extras import needed_by
 from trueup.monitoring.inputs import FloatArray
 from trueup.monitoring.storage import from_raw_text, raw_text
-from trueup.monitoring.tree_text import checked_trees
 
 
 class DirectLossEstimator:
@@ -67,3 +73,122 @@ def _lightgbm() -> Any:
     with needed_by("Direct loss estimation"):
         import lightgbm
     return lightgbm
+
+
+_HEADER = """tree
+version=v4
+num_class=1
+num_tree_per_iteration=1
+label_index=0
+max_feature_idx={last}
+objective=regression
+feature_names={names}
+feature_infos={infos}
+
+"""
+_INTEGERS = (
+    "split_feature",
+    "decision_type",
+    "left_child",
+    "right_child",
+    "leaf_count",
+    "internal_count",
+)
+_ORDER = (
+    "split_feature",
+    "split_gain",
+    "threshold",
+    "decision_type",
+    "left_child",
+    "right_child",
+    "leaf_value",
+    "leaf_weight",
+    "leaf_count",
+    "internal_value",
+    "internal_weight",
+    "internal_count",
+)
+_FREE_OF_CATEGORIES = (0, 2, 4, 6, 8, 10)  # decision types by numbers, however missing ones go
+_MOST_LEAVES = 4096
+
+
+def checked_trees(text: str) -> str:
+    """Return a text of the same trees for LightGBM, on numeric features and of a regression.
+
+    Raises
+    ------
+    ValueError
+        If the text is anything else.
+    """
+    header, *trees = re.split(r"^Tree=\d+\n", text.partition("\nend of trees\n")[0], flags=re.M)
+    n_features = int(_entries(header)["max_feature_idx"]) + 1
+    if not 0 < n_features <= len(text) or not trees:
+        raise ValueError("trees of a regression expected")
+    start = _HEADER.format(
+        last=n_features - 1,
+        names=" ".join(f"Column_{i}" for i in range(n_features)),
+        infos=" ".join(["[-inf:inf]"] * n_features),
+    )
+    parts = (f"Tree={i}\n{_checked_tree(tree, n_features)}" for i, tree in enumerate(trees))
+    return start + "".join(parts) + "end of trees\n"
+
+
+def _entries(text: str) -> dict[str, str]:
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {key: value for key, _, value in pairs}
+
+
+def _checked_tree(text: str, n_features: int) -> str:
+    entries = _entries(text)
+    n_leaves = int(entries["num_leaves"])
+    if not 1 <= n_leaves <= _MOST_LEAVES or entries["num_cat"] != "0":
+        raise ValueError("a tree on numeric features expected")
+    columns = {name: _column(name, entries[name], n_leaves) for name in _ORDER}
+    if n_leaves > 1:
+        _require_tree(columns, n_leaves, n_features)
+    shrinkage = float(_numbers(entries["shrinkage"], 1)[0])
+    lines = [f"num_leaves={n_leaves}", "num_cat=0"]
+    lines += [f"{name}={' '.join(map(repr, columns[name].tolist()))}" for name in _ORDER]
+    return "\n".join([*lines, "is_linear=0", f"shrinkage={shrinkage!r}", "", "", ""])
+
+
+def _column(name: str, text: str, n_leaves: int) -> NDArray[Any]:
+    """Return a column of a tree; one that is a single leaf has its value alone."""
+    if n_leaves == 1 and name != "leaf_value":
+        return np.zeros(0)
+    n = n_leaves if name.startswith("leaf_") else n_leaves - 1
+    return _integers(text, n) if name in _INTEGERS else _numbers(text, n)
+
+
+def _require_tree(columns: dict[str, NDArray[Any]], n_leaves: int, n_features: int) -> None:
+    """Refuse nodes that don't form one binary tree; a child comes after its parent."""
+    feature, kind = columns["split_feature"], columns["decision_type"]
+    children = np.concatenate([columns["left_child"], columns["right_child"]])
+    parents = np.tile(np.arange(n_leaves - 1), 2)
+    expected = np.concatenate([np.arange(-n_leaves, 0), np.arange(1, n_leaves - 1)])
+    inner = children >= 0
+    if not (
+        np.array_equal(np.sort(children), expected)
+        and (children[inner] > parents[inner]).all()
+        and ((feature >= 0) & (feature < n_features)).all()
+        and np.isin(kind, _FREE_OF_CATEGORIES).all()
+    ):
+        raise ValueError("a binary tree on the features expected")
+
+
+def _integers(text: str, n: int) -> NDArray[np.int64]:
+    return np.array([int(word) for word in _words(text, n)], dtype=np.int64)
+
+
+def _numbers(text: str, n: int) -> NDArray[np.float64]:
+    found = np.array([float(word) for word in _words(text, n)])
+    if not np.isfinite(found).all():
+        raise ValueError("finite numbers expected")
+    return found
+
+
+def _words(text: str, n: int) -> list[str]:
+    words = text.split(" ") if text else []
+    if len(words) != n:
+        raise ValueError(f"{n} numbers expected, got {len(words)}")
+    return words

@@ -13,8 +13,7 @@ from trueup.monitoring.metrics import SquaredForm
 from trueup.monitoring.one_step import OneStepCheckModel
 from trueup.monitoring.panel.direct_loss import DirectLossEstimator
 from trueup.monitoring.panel.disagreement import fit_disagreement, training_epochs
-from trueup.monitoring.panel.fitted import ConsensusPanel, TrainingPanel
-from trueup.monitoring.panel.members import Reference
+from trueup.monitoring.panel.members import TRAINING_ONLY, Panel, Reference
 from trueup.monitoring.trust.support import sample_positions
 
 _MAX_ROWS = 20_000
@@ -23,22 +22,10 @@ _OFFSET_ROWS = 5_000
 
 @dataclass(frozen=True)
 class Labelled:
-    """Labelled rows.
+    """Labelled rows: encoded features (n, d), the rest of shape (n,).
 
-    Attributes
-    ----------
-    x : array of shape (n, d)
-        Encoded features.
-    y_pred : array of shape (n,)
-        Predictions of the monitored model.
-    unseen : array of shape (n,)
-        Predictions of the model, or of clones of it, that did not see the row.
-    y_true : array of shape (n,)
-        Labels.
-    trained : bool
-        Whether the monitored model has seen the rows.
-    form : SquaredForm
-        How the loss of a row is a squared error.
+    ``unseen`` are predictions of the model, or of clones of it, that did not see the row;
+    ``trained`` says whether the model itself has seen them.
     """
 
     x: FloatArray
@@ -61,19 +48,20 @@ class Labelled:
 
 def fit_training_panel(
     x: FloatArray, y_pred: FloatArray, y_true: FloatArray, random_state: int
-) -> TrainingPanel:
+) -> Panel:
     """Fit L to training errors."""
-    return TrainingPanel(_check("l", "plain", x, random_state).fit_encoded(x, y_pred, y_true))
+    check = _check("l", "plain", x, random_state).fit_encoded(x, y_pred, y_true)
+    return Panel({TRAINING_ONLY: check})
 
 
-def fit_panel(rows: Labelled, random_state: int) -> ConsensusPanel:
+def fit_panel(rows: Labelled, random_state: int) -> Panel:
     """Fit the members for a numeric target."""
     disagreement, squared = fit_disagreement(rows.x, rows.unseen, rows.y_true, random_state)
     checks = _fit_checks(rows, random_state)
-    return ConsensusPanel(_reference(rows, squared, random_state), checks, disagreement)
+    return Panel(checks, _reference(rows, squared, random_state), disagreement)
 
 
-def fit_binary_panel(rows: Labelled, random_state: int) -> tuple[ConsensusPanel, tuple[str, ...]]:
+def fit_binary_panel(rows: Labelled, random_state: int) -> tuple[Panel, tuple[str, ...]]:
     """Fit the members for labels in {0, 1}; return also which were left out and why."""
     check = _check("k", "offset", rows.x, random_state)
     checks = {"one_step_offset": check.fit_encoded(rows.x, rows.unseen, rows.labels)}
@@ -84,7 +72,7 @@ def fit_binary_panel(rows: Labelled, random_state: int) -> tuple[ConsensusPanel,
     except ImportError as error:
         skipped = (f"direct_loss left out: {error}",)
     reference = _reference(rows, np.zeros(len(rows.x)), random_state)
-    return ConsensusPanel(reference, checks, direct=direct), skipped
+    return Panel(checks, reference, direct=direct), skipped
 
 
 def reference_positions(n: int, random_state: int) -> NDArray[np.intp]:
