@@ -22,19 +22,9 @@ _INFLATION = 2.5
 class SeedNoise:
     """Variance over seeds, with the effect that a seed has on all configurations removed.
 
-    Attributes
-    ----------
-    own : array of shape (..., k)
-        Variance of each configuration from its own seeds, in squared units of the metric; 0 without
-        any.
-    own_dof : array of shape (..., k)
-        Degrees of freedom of ``own``.
-    pooled : array of shape (...,)
-        Variance over all configurations.
-    pooled_dof : array of shape (...,)
-        Degrees of freedom of ``pooled``.
-    prior_dof : array of shape (...,)
-        Degrees of freedom that the pool is worth in a moderated variance.
+    ``own`` (..., k) is the variance of each configuration from its own seeds, in squared units of
+    the metric, 0 without any; ``pooled`` (...,) that over all of them; each has its degrees of
+    freedom. ``prior_dof`` (...,) is what the pool is worth in a moderated variance.
     """
 
     own: FloatArray
@@ -64,25 +54,15 @@ class SeedNoise:
 def seed_noise(values: FloatArray, n_seeds: NDArray[np.intp]) -> SeedNoise:
     """Estimate the variance over seeds.
 
-    Parameters
-    ----------
-    values : array of shape (..., k, s)
-        Result of each configuration under each seed index; entries from ``n_seeds`` on are not
-        read.
-    n_seeds : int array of shape (..., k)
-        Finished seeds of each configuration, in seed order.
-
-    Returns
-    -------
-    SeedNoise
-        With ``pooled`` equal to the variance over all first seeds where no configuration has two:
-        the configurations' own differences are then part of it, so it is too large, never too
-        small.
+    ``values`` (..., k, s) has the result of each configuration under each seed index, of which the
+    first ``n_seeds`` (..., k) are read. Where no configuration has two seeds ``pooled`` is the
+    variance over all first ones: the configurations' own differences are then part of it, so it is
+    too large, never too small.
 
     Notes
     -----
-    Residuals of ``value = configuration + seed``, fitted by alternating means. The prior degrees
-    of freedom match the spread of the own variances by moments, within [4, 60].
+    Residuals of ``value = configuration + seed``, fitted by alternating means. The prior degrees of
+    freedom match the spread of the own variances by moments, within [4, 60].
     """
     repeated = np.where(n_seeds >= 2, n_seeds, 0)
     mask = np.arange(values.shape[-1]) < repeated[..., None]

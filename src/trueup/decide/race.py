@@ -77,26 +77,12 @@ class RaceRule:
     def log_evidence(
         self, values: FloatArray, n_seeds: IntArray, challenger: int, noise: SeedNoise | None = None
     ) -> FloatArray:
-        """Return the log of (share x e-value) against the challenger, for each comparator.
+        """Return log(share x e-value) against the challenger, for each comparator, (..., k).
 
-        Parameters
-        ----------
-        values : array of shape (..., k, s)
-            Result of each configuration (in order of arrival) under each seed index, lower =
-            better; entries from ``n_seeds`` on are not read.
-        n_seeds : int array of shape (..., k)
-            Finished seeds of each configuration.
-        challenger : int
-            Row of the configuration that is on trial.
-        noise : SeedNoise, optional
-            Of the same values, where it is known already.
-
-        Returns
-        -------
-        array of shape (..., k)
-            A comparator eliminates the challenger when this reaches ``log(1 / alpha)``; minus
-            infinity where the pair shares fewer than two seeds or the variance is not known well
-            enough.
+        ``values`` (..., k, s) are the results, lower = better, of the configurations in order of
+        arrival, of which the first ``n_seeds`` (..., k) are read; ``challenger`` is the row on
+        trial. A comparator eliminates it when this reaches ``log(1 / alpha)``; minus infinity where
+        the pair shares fewer than two seeds or the variance is not known well enough.
         """
         shared = np.minimum(n_seeds[..., challenger, None], n_seeds)
         allowed = (shared >= MIN_SHARED_SEEDS) & (np.arange(values.shape[-2]) != challenger)

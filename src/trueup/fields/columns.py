@@ -95,10 +95,7 @@ def sums_by_code(
 def sums_by_bin(
     y_true: Any, y_proba: Any, sample_weight: Any, inner: FloatArray
 ) -> FloatArray | None:
-    """Return the numbers of rows and the sums of labels and probabilities between ``inner`` edges.
-
-    None where the columns are not plain, or a row is not valid.
-    """
+    """Return rows, and sums of labels and probabilities, between ``inner`` edges; None as above."""
     if not _are_plain([(y_true, "fiub"), (y_proba, "f")], sample_weight):
         return None
     label, proba = as_array(y_true, ""), as_array(y_proba, "")

@@ -29,10 +29,8 @@ _ROOT_OF_TWO_PI = np.sqrt(2.0 * np.pi)
 def mean_absolute_deviation(cells: Cells) -> FloatArray:
     """Return ``E|sum y - sum p|`` of each level, shape (k,); weights of 1.
 
-    Notes
-    -----
-    For the binomial, ``E|X - mu| = 2 mu (P(X <= m) - P(X' <= m - 1))`` with m = floor(mu) and X'
-    of one trial less, which is De Moivre's formula.
+    For the binomial it is ``2 mu (P(X <= m) - P(X' <= m - 1))`` with m = floor(mu) and X' of one
+    trial less, which is De Moivre's formula.
     """
     return np.concatenate([_deviations(part) for part in cells.parts()])
 

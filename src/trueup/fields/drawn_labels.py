@@ -41,14 +41,9 @@ class Plan:
 class Draws:
     """What levels add to the errors on simulated labels, each array of shape (n_draws,).
 
-    Attributes
-    ----------
-    gap, relative_gap : float array
-        To n times the Field-ECE and the Field-RCE, for labels from the probabilities.
-    pairs : float array
-        To the squared error, for labels from plausible other probabilities.
-    truth : float
-        To n times the squared error of the probabilities if those others were right.
+    ``gap`` and ``relative_gap`` are what they add to n times the Field-ECE and the Field-RCE, for
+    labels from the probabilities; ``pairs`` to the squared error, for labels from plausible other
+    probabilities; ``truth`` to n times the squared error if those others were right.
     """
 
     gap: FloatArray

@@ -26,28 +26,21 @@ _MOST_DRAWS, _FEWEST_DRAWS, _NUMBERS_DRAWN = 200, 40, 1_000_000
 
 @dataclass(frozen=True)
 class Noise:
-    """What chance alone does to the errors of a field.
+    """What chance alone does to the errors of a field; see ``FieldCalibration`` for each number.
 
-    Attributes
-    ----------
-    ece_floor, rce_floor : float
-        Expected Field-ECE and Field-RCE if the probabilities are right.
-    ece_band, rce_band : tuple of float
-        Central 95% of those errors.
-    debiased : float
-        Mean over rows of the squared bias of their level, in squared probability units, without
-        the part that noise adds; may be negative.
-    debiased_interval : tuple of float
-        95% interval of ``debiased``: parametric bootstrap around the truth, inverted; None twice
-        where no level has two rows of uncertain label.
+    The interval of the debiased error is a parametric bootstrap around the truth, inverted; None
+    twice where no level has two rows of uncertain label.
     """
 
-    ece_floor: float
+    floor: float
+    floor_low: float
+    floor_high: float
     rce_floor: float
-    ece_band: tuple[float, float]
-    rce_band: tuple[float, float]
+    rce_floor_low: float
+    rce_floor_high: float
     debiased: float
-    debiased_interval: tuple[float, float] | tuple[None, None]
+    debiased_low: float | None
+    debiased_high: float | None
 
 
 def measure_noise(
@@ -68,14 +61,10 @@ def measure_noise(
     draws = _draw(sums, rows, plan, np.random.default_rng(random_state))
     total = float(sums.total.sum())
     ece, rce = draws.gap / total, draws.relative_gap / total
-    return Noise(
-        ece_floor=float(ece.mean()) if floor is None else floor,
-        rce_floor=float(rce.mean()),
-        ece_band=_central(ece),
-        rce_band=_central(rce),
-        debiased=debiased,
-        debiased_interval=_invert(sums, debiased, draws.truth / total, draws.pairs),
-    )
+    floor = float(ece.mean()) if floor is None else floor
+    interval = _invert(sums, debiased, draws.truth / total, draws.pairs)
+    relative = float(rce.mean()), *_central(rce)
+    return Noise(floor, *_central(ece), *relative, debiased, *interval)
 
 
 def _draw(sums: LevelSums, rows: Cells | None, plan: Plan, rng: np.random.Generator) -> Draws:
@@ -94,8 +83,8 @@ def _draw(sums: LevelSums, rows: Cells | None, plan: Plan, rng: np.random.Genera
 def _plausible_shift(sums: LevelSums, debiased: float) -> FloatArray:
     """Return by how much the probabilities of each level are plausibly wrong.
 
-    Each level moves towards its observed rate, so far that the squared biases are the debiased.
-    Moving it all the way would count the noise of the observed rates twice.
+    Each level moves towards its observed rate, so far that the squared biases are the debiased: all
+    the way would count the noise of the observed rates twice.
     """
     bias = (sums.label - sums.proba) / sums.total
     raw = sums.mean_over_rows(bias**2)
@@ -108,9 +97,9 @@ def _invert(
 ) -> tuple[float, float] | tuple[None, None]:
     """Return the true errors that the debiased one is plausible for.
 
-    The variance of the debiased error grows with the true error T, as ``base + slope T``: the
-    slope is 4 mean(p (1 - p)) / n, the base comes from the errors drawn at ``truth``.
-    An interval of constant width would miss large errors.
+    The variance of the debiased error grows with the true error T, as ``base + slope T``: the slope
+    is 4 mean(p (1 - p)) / n, the base comes from the errors drawn at ``truth``. An interval of
+    constant width would miss large errors.
     """
     miss = drawn - truth
     slope = 4.0 * float(sums.variance.sum()) / float(sums.total.sum()) ** 2

@@ -23,20 +23,9 @@ _QUADRATIC = ("weight_square", "variance", "miss_square")
 class LevelSums:
     """Sums over the rows of each of k levels; y, p and w are label, probability and weight.
 
-    Attributes
-    ----------
-    names : tuple of str
-        The levels.
-    count : int array of shape (k,)
-        Rows.
-    total, label, proba, square : float array of shape (k,)
-        Sums of w, w y, w p and w p^2.
-    weight_square : float array of shape (k,)
-        Sum of w^2.
-    variance : float array of shape (k,)
-        Sum of w^2 p (1 - p): the variance of ``label`` if the probabilities are right.
-    miss_square : float array of shape (k,)
-        Sum of w^2 (y - p)^2.
+    ``count`` are rows; ``total``, ``label``, ``proba`` and ``square`` sums of w, w y, w p and w
+    p^2; ``weight_square`` of w^2; ``variance`` of w^2 p (1 - p), the variance of ``label`` if the
+    probabilities are right; ``miss_square`` of w^2 (y - p)^2.
     """
 
     names: tuple[str, ...]

@@ -59,10 +59,8 @@ class Column:
 class FeatureEncoder:
     """Encoder of a 2-D array or a data frame (pandas, polars) into standardised float64 columns.
 
-    Notes
-    -----
-    The mean and the standard deviation are those of the fitted rows, as the paper scales them.
-    Levels that were never seen fall into the column of other levels, so new data never fail here.
+    Mean and standard deviation are those of the fitted rows, as the paper scales them. Levels that
+    were never seen fall into the column of other levels, so new data never fail here.
     """
 
     def __init__(self) -> None:
@@ -81,14 +79,9 @@ class FeatureEncoder:
         return self
 
     def transform(self, X: Any, *, first_row: int = 0) -> FloatArray:
-        """Return the encoded rows, shape (n, number of encoded columns).
+        """Return the encoded rows, (n, width); ``first_row`` is the place of the first in thebatch.
 
-        ``first_row`` is the number of the first one in the batch that X is a part of.
-
-        Raises
-        ------
-        InvalidInputError
-            If a column is missing or has changed its kind, or a number is infinite.
+        Refused are a column that is missing or has changed its kind, and infinite numbers.
         """
         if not self._columns:
             raise NotFittedError("encoder must be fitted", "no fit", "Call fit first.")
@@ -115,13 +108,11 @@ class FeatureEncoder:
         return tuple(sentence for sentence in found if sentence)
 
     def to_arrays(self) -> Arrays:
-        """Return the fitted state."""
         columns = text([asdict(column) for column in self._columns])
         return {"columns": columns, "mean": self._mean, "scale": self._scale}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> FeatureEncoder:
-        """Return the encoder that ``to_arrays`` described."""
         encoder = cls()
         encoder._columns = tuple(_stored_column(entry) for entry in untext(arrays["columns"]))
         encoder._mean, encoder._scale = finite(arrays["mean"], 1), finite(arrays["scale"], 1)
@@ -261,10 +252,7 @@ class Batch:
         return self._encoder.transform(_take(self._table, positions))
 
     def rows(self, judges: Mapping[str, Judge]) -> dict[str, FloatArray]:
-        """Return what each judge says of each row, shape (m,); each part is encoded once.
-
-        Judges map encoded rows (k, d) and predictions (k,) to values (k,).
-        """
+        """Return what each judge says of each row, shape (m,); each part is encoded once."""
         found = {name: np.empty(len(self)) for name in judges}
         for first in range(0, len(self), PART_ROWS):
             part = slice(first, first + PART_ROWS)

@@ -61,14 +61,8 @@ class Outlook:
 class Earlier:
     """A batch before the one at hand, with what was known when the latter was estimated.
 
-    Attributes
-    ----------
-    raw : Raw
-        Its estimate.
-    realized : float or None
-        Its error, where labels had come.
-    outlook : Outlook or None
-        What was expected of it before its labels; None leaves it out of the scores.
+    ``realized`` is its error, where labels had come; ``outlook`` what was expected of it before,
+    where None leaves it out of the scores.
     """
 
     raw: Raw
@@ -78,18 +72,10 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Learned:
-    """An estimate corrected by what earlier batches realized.
+    """An estimate with its 90% interval, corrected by what earlier batches realized.
 
-    Attributes
-    ----------
-    mse, low, high : float
-        Estimate and 90% interval.
-    outlook : Outlook
-        To be kept with the batch: later ones are scored by it.
-    labels : int
-        Realized batches that it was learned from.
-    stretch : float
-        Factor of the interval's log width from earlier scores.
+    ``outlook`` is to be kept with the batch, as later ones are scored by it; ``labels`` counts
+    realized batches; ``stretch`` is the factor of the interval's log width from earlier scores.
     """
 
     mse: float

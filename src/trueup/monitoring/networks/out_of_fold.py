@@ -19,24 +19,9 @@ def is_refittable(model: Any) -> bool:
 def out_of_fold_predictions(
     model: Any, X: Any, y_true: FloatArray, *, probability: bool, random_state: int
 ) -> FloatArray:
-    """Return the prediction of each row by a clone that was fitted on the other four folds.
+    """Return the prediction of each row, (n,), by a clone that was fitted on the other four folds.
 
-    Parameters
-    ----------
-    model : estimator
-        It is cloned, never changed.
-    X : array of shape (n, d) or pandas data frame
-        Features as the model takes them.
-    y_true : array of shape (n,)
-        Labels.
-    probability : bool
-        Take the probability of class 1 where the model can give it.
-    random_state : int
-        Shuffles the rows into folds.
-
-    Returns
-    -------
-    array of shape (n,)
+    With ``probability`` it is that of class 1, where the model can give it.
     """
     from sklearn.base import clone
     from sklearn.model_selection import KFold

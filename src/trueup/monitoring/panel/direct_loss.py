@@ -20,17 +20,10 @@ from trueup.monitoring.storage import from_raw_text, raw_text
 
 
 class DirectLossEstimator:
-    """LightGBM's default regression of the squared error on ``[x, f(x)]``.
+    """LightGBM's default regression of the squared error on ``[x, f(x)]``, as NannyML has it.
 
-    Raises
-    ------
-    ImportError
-        If lightgbm is not installed.
-
-    Notes
-    -----
-    NannyML's estimator of this name does the same. Its state is LightGBM's own text format: no
-    pickle.
+    Its state is LightGBM's own text format: no pickle. An ImportError says that it is not
+    installed.
     """
 
     def __init__(self, random_state: int = 0) -> None:
@@ -56,12 +49,10 @@ class DirectLossEstimator:
         return int(self._booster.num_feature()) - 1
 
     def to_arrays(self) -> Arrays:
-        """Return the trees as text."""
         return {"trees": raw_text(self._booster.model_to_string())}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> DirectLossEstimator:
-        """Return the estimator that ``to_arrays`` described."""
         estimator = cls()
         estimator._booster = _lightgbm().Booster(
             model_str=checked_trees(from_raw_text(arrays["trees"]))
@@ -113,13 +104,7 @@ _MOST_LEAVES = 4096
 
 
 def checked_trees(text: str) -> str:
-    """Return a text of the same trees for LightGBM, on numeric features and of a regression.
-
-    Raises
-    ------
-    ValueError
-        If the text is anything else.
-    """
+    """Return a text of the same trees of a regression on numbers; a ValueError for others."""
     header, *trees = re.split(r"^Tree=\d+\n", text.partition("\nend of trees\n")[0], flags=re.M)
     n_features = int(_entries(header)["max_feature_idx"]) + 1
     if not 0 < n_features <= len(text) or not trees:

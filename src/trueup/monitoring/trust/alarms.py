@@ -35,15 +35,7 @@ class NumberProfile:
 
 @dataclass(frozen=True)
 class ReferenceProfile:
-    """What the alarms know of the reference.
-
-    Attributes
-    ----------
-    numbers : dict of str to NumberProfile
-        Of every numeric feature.
-    prediction : NumberProfile
-        Of the model's predictions.
-    """
+    """What the alarms know of the reference: its numeric features, and the model's predictions."""
 
     numbers: dict[str, NumberProfile]
     prediction: NumberProfile
@@ -66,12 +58,10 @@ class ReferenceProfile:
         return (*found, *self._predictions(y_pred))
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> ReferenceProfile:
-        """Return the profile that ``to_json`` gave."""
         numbers = {name: NumberProfile(**entry) for name, entry in values["numbers"].items()}
         return cls(numbers, NumberProfile(**values["prediction"]))
 

@@ -97,8 +97,8 @@ def _nearest(reference: FloatArray, rows: FloatArray, rank: int = 1) -> FloatArr
 def domain_auc(reference: FloatArray, operational: FloatArray, random_state: int = 0) -> float:
     """Return the area under the curve of a classifier of reference against operational rows.
 
-    The classifier is a cross-fitted logistic regression on the standardised features and their
-    squares; 0.5 means that it cannot tell. With fewer than 5 rows on a side the area is 0.5.
+    It is a cross-fitted logistic regression on the standardised features and their squares; 0.5
+    means that it cannot tell, or that a side has fewer than 5 rows.
     """
     if min(len(reference), len(operational)) < _FOLDS:
         return 0.5
