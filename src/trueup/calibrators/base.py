@@ -38,9 +38,9 @@ FieldArrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of positive weight, checked; ``kept`` says which of the given rows they are.
+    """Rows of positive weight, checked: probabilities (n,) or (n, k), and class indices.
 
-    Probabilities are of shape (n,) or (n, k), labels class indices.
+    ``kept`` says which of the given rows they are.
     """
 
     p: FloatArray

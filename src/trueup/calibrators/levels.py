@@ -17,19 +17,12 @@ MISSING = 1
 _FIRST_LEVEL = 2
 
 Kind = Literal["integer", "text", "number", "bin"]
+"""How a value finds its level: equality, or for "bin" the interval between inner edges."""
 
 
 @dataclass(frozen=True)
 class FieldLevels:
-    """The levels of one field.
-
-    Attributes
-    ----------
-    kind : {"integer", "text", "number", "bin"}
-        How a value finds its level: equality, or for "bin" the interval between inner edges.
-    values : array
-        Sorted levels, or the inner edges of the bins.
-    """
+    """The levels of one field: sorted ``values``, or the inner edges of bins; see ``Kind``."""
 
     kind: Kind
     values: NDArray[Any]

@@ -15,7 +15,7 @@ from trueup.calibrators import (
     PlattCalibrator,
     ShiftCalibrator,
 )
-from trueup.calibrators.judging.paired_change import field_error_change, log_loss_change
+from trueup.calibrators.judging.drift import field_error_change, log_loss_change
 from trueup.errors import InvalidInputError
 
 

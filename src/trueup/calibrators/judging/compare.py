@@ -17,10 +17,15 @@ from trueup.calibrators.base import Calibrator, FieldArrays
 from trueup.calibrators.field_offset import FieldOffsetCalibrator
 from trueup.calibrators.ilps import ILPSCalibrator
 from trueup.calibrators.judging.calibrator_table import CalibratorScore, CalibratorTable
-from trueup.calibrators.judging.drift import IndexArray, cut_origins, random_halves
+from trueup.calibrators.judging.drift import (
+    IndexArray,
+    cut_origins,
+    log_loss_change,
+    random_halves,
+    row_log_loss,
+)
 from trueup.calibrators.judging.guard import Guarded
 from trueup.calibrators.judging.guard_decision import GuardDecision, Priority
-from trueup.calibrators.judging.paired_change import log_loss_change, row_log_loss
 from trueup.calibrators.levels import chosen_fields, fit_levels
 from trueup.calibrators.networks.neural import NeuralCalibrator
 from trueup.calibrators.probabilities import (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields as parts_of
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
@@ -210,16 +212,8 @@ class NeuralCalibrator(Calibrator):
         return held_out
 
     def _training(self) -> Training:
-        return Training(
-            embedding=self.embedding,
-            hidden=tuple(self.hidden),
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            batch_size=self.batch_size,
-            epochs=self.epochs,
-            patience=self.patience,
-            seed=self.random_state,
-        )
+        options = {part.name: getattr(self, part.name) for part in parts_of(Training)}
+        return Training(**options | {"hidden": tuple(self.hidden)})
 
 
 def _stacked(codes: FieldCodes, n: int) -> NDArray[np.intp]:

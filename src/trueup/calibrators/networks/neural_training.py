@@ -140,7 +140,7 @@ def train(
     """
     outputs = len(eta.bias) if isinstance(eta, SharedLinePlotEta) else 1
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(training.seed)
+        torch.manual_seed(training.random_state)
         network = AuxiliaryNetwork(n_codes, outputs, training)
         first_rows = stacked_rows(n_codes)
         rows = torch.from_numpy(embedding_rows(codes, first_rows))
