@@ -28,13 +28,7 @@ def refuse_missing(values: Any, array: NDArray[Any], name: str) -> None:
 def missing_values(
     name: str, count: int, first_row: int, source: object = None, line: int | None = None
 ) -> InvalidInputError:
-    """Return the one refusal of missing values of an argument, or of a column of a source.
-
-    Examples
-    --------
-    >>> missing_values("y_true", 3, 17).got
-    '3 missing values in y_true, first at row 17, counted from 0'
-    """
+    """Return the one refusal of missing values of an argument, or of a column of a source."""
     subject = name if source is None else f"column {name!r} of {source}"
     values = "value" if count == 1 else "values"
     where = f"row {first_row}, counted from 0" + (f" (line {line} of the file)" if line else "")
@@ -93,8 +87,6 @@ _WORDS_FOR_MISSING = frozenset(
 def reads_as_missing(value: object) -> bool:
     """Say whether a value is missing, or a word that people write for it.
 
-    Examples
-    --------
     >>> [reads_as_missing(value) for value in ("NA", " unknown", float("nan"), "no", 0)]
     [True, True, True, False, False]
     """
@@ -109,8 +101,6 @@ _LONGEST = 80
 def shown(value: Any) -> str:
     """Return the repr of a value, its middle left out where it is long.
 
-    Examples
-    --------
     >>> shown("a"), len(shown("a" * 10_000_000))
     ("'a'", 104)
     """
@@ -128,11 +118,7 @@ _LONG = 1_000
 def column(values: Any, name: str, *, may_miss: bool = False) -> NDArray[Any]:
     """Return a one-dimensional array from a column of numpy, pandas, polars, pyarrow or torch.
 
-    Raises
-    ------
-    InvalidInputError
-        If the values have another number of dimensions, or one is missing though it must not;
-        (n, 1) is taken as (n,).
+    (n, 1) is taken as (n,); refused are other shapes, and a missing value where none may be.
     """
     array = as_array(values, name, may_miss=may_miss)
     if array.ndim == 2 and array.shape[1] == 1:

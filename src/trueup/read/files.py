@@ -96,14 +96,8 @@ def file_batches(
 ) -> Iterator[FileBatch]:
     """Yield the named columns of files, batch by batch.
 
-    What was recognised of a CSV file is said once, after the last batch.
-
-    Raises
-    ------
-    InvalidInputError
-        If a file can't be read, or a column is missing, there twice or of another type.
-    ImportError
-        If pyarrow is not installed.
+    Refused are files that can't be read, and a column that is missing, there twice or of another
+    type. What was recognised of a CSV file is said once, after the last batch.
     """
     recognised = []
     for file in files:

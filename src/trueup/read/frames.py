@@ -21,13 +21,6 @@ def require_columns(wanted: Iterable[str], present: Sequence[str], source: objec
     """Refuse a table that lacks a column, or has one twice.
 
     The refusal names the column that differs by blanks or case only, where there is one.
-
-    Examples
-    --------
-    >>> require_columns(["Click"], ["click ", "p"], "val.csv")
-    Traceback (most recent call last):
-    trueup.errors.InvalidInputError: column 'Click' must be in val.csv; got click , p. \
-Did you mean 'click '?
     """
     for name in wanted:
         count = present.count(name)
@@ -137,11 +130,8 @@ def by_position(
 ) -> dict[str, Any]:
     """Return the columns of a call such that position alone pairs their rows and classes.
 
-    Raises
-    ------
-    InvalidInputError
-        If two indexes of pandas hold the same labels in another order, or a frame's columns name
-        other classes than ``labels``.
+    Refused are two indexes of pandas that hold the same labels in another order, and a frame whose
+    columns name other classes than ``labels``.
     """
     given = dict(columns)
     if not others and all(v is None or type(v) is np.ndarray for v in given.values()):

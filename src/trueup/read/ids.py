@@ -22,18 +22,8 @@ ID_TYPES = ("integer", "text")
 class IdTypes:
     """What the ids of each file are: integers in all rows, or text.
 
-    Text that is how an integer is written down counts as an integer.
-
-    Parameters
-    ----------
-    expected : {"integer", "text"}, optional
-        What the user says that they are. Text may be integers in some files; the id of a row does
-        not depend on it.
-
-    Raises
-    ------
-    InvalidInputError
-        If it is neither.
+    Text that is how an integer is written down counts as an integer. ``expected`` ("integer" or
+    "text") is what the user says that they are; the id of a row does not depend on it.
     """
 
     def __init__(self, expected: str | None = None) -> None:
@@ -132,11 +122,7 @@ _MASK = (1 << 64) - 1
 
 
 def read_ids(row_id: Any, n: int, first_row: int = 0) -> UInt64Array:
-    """Return the 64-bit id of each row: integers as they are, text hashed, else the position.
-
-    Text that is how an integer is written down, such as "7" and not "07", is that integer: a CSV
-    file can't tell the two apart.
-    """
+    """Return the 64-bit id of each row: integers as they are, text hashed, else the position."""
     if row_id is None:
         return np.arange(first_row, first_row + n, dtype=np.uint64)
     ids = id_column(row_id)
@@ -178,8 +164,6 @@ def ids_of_texts(texts: Sequence[str]) -> UInt64Array:
 def is_decimal(text: str) -> bool:
     """Say whether a text is how an integer of 64 bits is written down.
 
-    Examples
-    --------
     >>> [is_decimal(text) for text in ("7", "-7", "07", "+7", "7.0", "99999999999999999999")]
     [True, True, False, False, False, False]
     """

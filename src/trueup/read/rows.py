@@ -34,22 +34,10 @@ from trueup.user_warning import warn_user
 
 @dataclass(frozen=True)
 class Rows:
-    """Checked validation rows.
+    """Checked validation rows, with the loss that fits the predictions.
 
-    Attributes
-    ----------
-    loss : Loss
-        The loss that fits the predictions.
-    y_true : float array of shape (n,)
-        Labels: 0/1, class indices, targets or counts.
-    margin : float array of shape (n,) or (n, k)
-        Predictions on the scale on which the bias acts.
-    weight : float array of shape (n,) or None
-        Sample weights.
-    row_id : uint64 array of shape (n,)
-        Identity of each row.
-    times : array of shape (n,) or None
-        Time of each row.
+    ``y_true`` (n,) are 0/1, class indices, targets or counts; ``margin`` (n,) or (n, k) predictions
+    on the scale on which the bias acts; ``weight``, ``row_id`` and ``times`` of shape (n,).
     """
 
     loss: Loss
@@ -72,10 +60,7 @@ class Rows:
         return replace(self, **columns)
 
     def support(self, groups: GroupArray, n_groups: int) -> NDArray[np.intp]:
-        """Return the rows of positive weight in each group and class, (n_groups, n_classes or 1).
-
-        A row of weight zero is a row that is not there.
-        """
+        """Return the rows of positive weight by group and class, (n_groups, n_classes or 1)."""
         n_classes = self.n_classes or 1
         cell = groups if n_classes == 1 else groups * n_classes + self.y_true.astype(np.intp)
         if self.weight is not None:
@@ -251,14 +236,8 @@ def read_rows(
     """Check the arguments of ``evaluate`` and bring them into one form.
 
     With a ``place`` the rows are a block of a larger call: its weights may all be zero, and the
-    notices are collected for one warning.
-
-    Raises
-    ------
-    InvalidInputError
-        For a wrong shape, type or range, with the name of the argument and the first bad index.
-    UnscorableInputError
-        For no rows at all, and for predictions that are not finite; it is an InvalidInputError too.
+    notices are collected for one warning. Refused are wrong shapes, types and ranges, with the
+    argument and the first bad index; no rows and predictions that are not finite are unscorable.
     """
     prediction = read_prediction(y_pred, y_logit)
     chosen = for_columns(get_loss(loss), n_columns(prediction))

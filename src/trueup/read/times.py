@@ -19,21 +19,10 @@ _ISO = "numbers or datetimes, or text in ISO 8601 such as 2024-01-31 or 2024-01-
 def read_times(times: Any, n: int | None = None, *, time_format: str | None = None) -> NDArray[Any]:
     """Return times of shape (n,): numbers as they are, dates and datetimes as datetime64.
 
-    Parameters
-    ----------
-    times : array-like of shape (n,)
-        Numbers, dates, datetimes, or text in ISO 8601. Datetimes with a zone become instants of
-        UTC, whether or not the zones differ.
-    n : int, optional
-        Number of rows.
-    time_format : str, optional
-        Format of text, as in :meth:`datetime.datetime.strptime`, in place of ISO 8601. Integers
-        are then read as their text, so that ``"%Y%m%d"`` reads 20240131.
-
-    Raises
-    ------
-    InvalidInputError
-        If a time is missing, or no time of that kind: the order of day and month is never guessed.
+    Text is in ISO 8601, or in a ``time_format`` as of :meth:`datetime.datetime.strptime`, by which
+    integers are read as well: ``"%Y%m%d"`` reads 20240131. Datetimes with a zone become instants of
+    UTC, whether or not the zones differ. Missing times are refused, and the order of day and month
+    is never guessed.
 
     Examples
     --------

@@ -51,15 +51,8 @@ _TEXT = re.compile(r"(\d+)\s*([a-z]+)").fullmatch
 def read_period(period: Any) -> float | str:
     """Return a positive number, "month", or a duration as text, the same for equal durations.
 
-    Parameters
-    ----------
-    period : number, str, timedelta, numpy.timedelta64 or pandas.Timedelta
-        Text is "month", or a whole number and a unit: d, h, min, s, ms, us, ns, or w for weeks.
-
-    Raises
-    ------
-    InvalidInputError
-        If it is none of these, or not positive.
+    Text is "month", or a whole number and a unit: d, h, min, s, ms, us, ns, or w for weeks.
+    Durations are timedeltas of Python, numpy or pandas too.
 
     Examples
     --------
@@ -89,17 +82,7 @@ def read_period(period: Any) -> float | str:
 def period_numbers(times: NDArray[Any], period: float | str) -> NDArray[Any]:
     """Return the period that each time falls into, in order of time.
 
-    Parameters
-    ----------
-    times : array of shape (n,)
-        Numbers or datetimes, as :func:`trueup.read.times.read_times` returns them.
-    period : float or str
-        What :func:`read_period` returned.
-
-    Raises
-    ------
-    InvalidInputError
-        If a number meets datetimes, or a duration or a month meets numbers.
+    Refused are a number that meets datetimes, and a duration or a month that meets numbers.
     """
     duration, are_datetimes = duration_of(period), times.dtype.kind == "M"
     if are_datetimes and not isinstance(period, str):

@@ -55,13 +55,7 @@ class FieldSummary:
 
     @classmethod
     def restored(cls, name: str, levels: Iterable[str], sums: FloatArray) -> FieldSummary:
-        """Return the summary with stored sums.
-
-        Raises
-        ------
-        CorruptFileError
-            If no rows could have these sums.
-        """
+        """Return the summary with stored sums; a CorruptFileError if no rows could have these."""
         total, label, proba, proba_square, weight_square, count, uncertain = sums.T[:7]
         possible = (sums >= 0.0).all() and np.isfinite(sums).all()
         bounded = [part <= total * (1.0 + 1e-9) for part in (label, proba, proba_square)]

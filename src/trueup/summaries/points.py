@@ -31,15 +31,10 @@ class Points:
 
 
 class State(ABC):
-    """Mergeable sums from which the points are made.
-
-    Attributes
-    ----------
-    loss_of_points : Loss or None
-        The loss of a point, where it is another function than that of a row.
-    """
+    """Mergeable sums from which the points are made."""
 
     loss_of_points: ClassVar[Loss | None] = None
+    """The loss of a point, where it is another function than that of a row."""
 
     @abstractmethod
     def add(self, rows: Rows, groups: GroupArray, kernels: Engine) -> None:

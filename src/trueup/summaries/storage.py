@@ -25,15 +25,7 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
-    """Return the header and the arrays of ``pack``.
-
-    Raises
-    ------
-    CorruptFileError
-        If the bytes are no summary.
-    InvalidInputError
-        If they are one of another version.
-    """
+    """Return the header and the arrays of ``pack``; refuse other bytes and another version."""
     arrays = from_npz(data, "data must be the bytes of a summary")
     try:
         header = json.loads(arrays.pop("header").tobytes())
