@@ -69,10 +69,12 @@ def check_one_of(name: str, value: Any, allowed: Sequence[str], fix: str) -> Non
         raise InvalidInputError(f"{name} must be {', '.join(most)} or {last}", repr(value), fix)
 
 
-def whole_number(name: str, value: Any, least: int, fix: str) -> int:
-    """Return a value as a plain int; refuse what is no integer of at least ``least``."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise InvalidInputError(f"{name} must be an integer of at least {least}", repr(value), fix)
+def whole_number(name: str, value: Any, least: int | None, fix: str) -> int:
+    """Return a value as a plain int; refuse what is no integer, or below the least one."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or (least is not None and value < least):
+        bound = "" if least is None else f" of at least {least}"
+        raise InvalidInputError(f"{name} must be an integer{bound}", repr(value), fix)
     return int(value)
 
 

@@ -91,17 +91,14 @@ class ILPSCalibrator(Calibrator):
         self.random_state = random_state
 
     def _fit(self, p: FloatArray, y: FloatArray, fields: FieldArrays, weight: FloatArray) -> None:  # noqa: ARG002
+        check_one_of("solver", self.solver, ("convex", "sgd"), "Check the spelling.")
         margin = to_logit(p)
         knots = self._knots(margin, weight)
         rows = rows_at_knots(margin, knots, self._unit_tails)
         if self.solver == "convex":
             heights = fit_line_plot(rows, y, weight, knots, ridge=self.ridge)
-        elif self.solver == "sgd":
-            heights = self._descend(rows, y, weight, knots)
         else:
-            raise InvalidInputError(
-                'solver must be "convex" or "sgd"', repr(self.solver), "Check the spelling."
-            )
+            heights = self._descend(rows, y, weight, knots)
         self.line_plot_ = LinePlot(knots, heights, self._unit_tails)
 
     def _descend(

@@ -7,7 +7,7 @@ batch of the columns named, never a file.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -108,12 +108,14 @@ def evaluate_files(
             repr(y_true),
             "Name the column of each.",
         )
-    columns = _Columns(y_true, y_proba, y_logit, row_id, sample_weight, tuple(fields))
+    named = {"y_true": y_true, "y_pred": y_proba, "y_logit": y_logit, "row_id": row_id}
+    named |= {"sample_weight": sample_weight}
+    columns = {argument: name for argument, name in named.items() if name is not None}
     files = resolve(paths)
     summary, notices, id_types = summary_of(loss, split), Notices(), IdTypes(id_type)
-    reader = _Reader(columns, labels, id_types)
+    reader = _Reader(columns, tuple(fields), labels, id_types)
     dialect, n_rows = Dialect(sep, decimal), 0
-    batches = file_batches(files, columns.roles(loss), dialect, use_threads=threads > 1)
+    batches = file_batches(files, reader.roles(loss), dialect, use_threads=threads > 1)
     for batch in batches:
         n_rows += batch.table.num_rows
         reader.refuse_missing(batch, batches)
@@ -127,42 +129,25 @@ def evaluate_files(
 
 
 @dataclass(frozen=True)
-class _Columns:
-    y_true: str
-    y_pred: str | None
-    y_logit: str | None
-    row_id: str | None
-    sample_weight: str | None
-    fields: tuple[str, ...]
+class _Reader:
+    """From the columns of a batch to what a summary is updated with."""
 
-    def arguments(self) -> dict[str, str]:
-        """Return the name of the column of each argument of ``update``."""
-        names = ("y_true", "y_pred", "y_logit", "row_id", "sample_weight")
-        return {name: column for name in names if (column := getattr(self, name)) is not None}
+    columns: Mapping[str, str]
+    """The name of the column of each argument of ``update``."""
+    field_names: tuple[str, ...]
+    labels: Sequence[Any] | None
+    id_types: IdTypes
 
     def roles(self, loss: str) -> dict[str, Role]:
         """Return what each column is read for."""
         is_class = get_loss(loss).task == "binary"
-        of_argument: dict[str, Role] = {
-            "y_true": "label" if is_class else "number",
-            "row_id": "id",
-        }
-        arguments = self.arguments()
-        levels: dict[str, Role] = dict.fromkeys(self.fields, "level")
-        return levels | {arguments[name]: of_argument.get(name, "number") for name in arguments}
-
-
-@dataclass(frozen=True)
-class _Reader:
-    """From the columns of a batch to what a summary is updated with."""
-
-    columns: _Columns
-    labels: Sequence[Any] | None
-    id_types: IdTypes
+        known: dict[str, Role] = {"y_true": "label" if is_class else "number", "row_id": "id"}
+        levels: dict[str, Role] = dict.fromkeys(self.field_names, "level")
+        return levels | {name: known.get(one, "number") for one, name in self.columns.items()}
 
     def refuse_missing(self, batch: FileBatch, further: Iterator[FileBatch]) -> None:
         """Refuse a batch that misses a value, counting those of the whole file."""
-        for name in self.columns.arguments().values():
+        for name in self.columns.values():
             missing = _missing(batch, name)
             if len(missing):
                 of_file = takewhile(lambda other: other.file == batch.file, further)
@@ -174,7 +159,7 @@ class _Reader:
         """Return the columns by the argument of ``update``."""
         return {
             argument: self._argument(argument, name, batch)
-            for argument, name in self.columns.arguments().items()
+            for argument, name in self.columns.items()
         }
 
     def _argument(self, argument: str, name: str, batch: FileBatch) -> Any:
@@ -191,7 +176,7 @@ class _Reader:
         """Return the levels of each field."""
         return {
             name: levels_of_column(batch.table, name, is_cells=batch.csv is not None)
-            for name in self.columns.fields
+            for name in self.field_names
         }
 
 

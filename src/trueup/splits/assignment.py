@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,12 @@ from numpy.typing import NDArray
 
 from trueup._kernels import UInt64Array
 from trueup._kernels.hashing import HashRule
+from trueup.arguments import check_fraction, whole_number
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.splits.periods import period_numbers, read_period
 
 GroupArray = NDArray[np.intp]
+_WHOLE = "Pass a whole number."
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,8 @@ class CrossFit(HashedSplit):
     salt: int = 0
 
     def __post_init__(self) -> None:
-        _set(self, "folds", _integer("folds", self.folds, minimum=2))
-        _set(self, "salt", _integer("salt", self.salt))
+        _set(self, "folds", whole_number("folds", self.folds, 2, _WHOLE))
+        _set(self, "salt", whole_number("salt", self.salt, None, _WHOLE))
 
     @property
     def n_groups(self) -> int:
@@ -147,12 +148,9 @@ class HoldOut(HashedSplit):
     min_class_count = 10
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.bias_fraction, Real) and 0.0 < self.bias_fraction < 1.0):
-            raise InvalidInputError(
-                "bias_fraction must be in (0, 1)", repr(self.bias_fraction), "The paper uses 0.1."
-            )
+        check_fraction("bias_fraction", self.bias_fraction, "The paper uses 0.1.")
         _set(self, "bias_fraction", float(self.bias_fraction))
-        _set(self, "salt", _integer("salt", self.salt))
+        _set(self, "salt", whole_number("salt", self.salt, None, _WHOLE))
 
     @property
     def n_groups(self) -> int:
@@ -243,13 +241,3 @@ class Rolling(Split):
 def _set(split: Split, name: str, value: object) -> None:
     """Store a plain Python number, so that equal splits have equal reprs and fingerprints."""
     object.__setattr__(split, name, value)
-
-
-def _integer(name: str, value: object, minimum: int | None = None) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise InvalidInputError(f"{name} must be an integer", repr(value), "Pass a whole number.")
-    if minimum is not None and value < minimum:
-        raise InvalidInputError(
-            f"{name} must be at least {minimum}", repr(value), "Pass a larger number."
-        )
-    return int(value)

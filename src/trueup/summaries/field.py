@@ -19,7 +19,7 @@ from trueup.losses import FloatArray
 from trueup.read.columns import column, read_weight
 from trueup.read.frames import by_position
 from trueup.read.targets import read_binary_labels, read_probabilities
-from trueup.summaries.exactness import require_total_weight
+from trueup.summaries.points import require_total_weight
 from trueup.summaries.storage import corrupt
 
 _EPSILON, _SEED = 0.01, 0

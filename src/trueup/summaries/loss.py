@@ -18,10 +18,9 @@ from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Split, kernel_rule
 from trueup.summaries.batch import Batch, make_batch, probability_columns
-from trueup.summaries.exactness import require_exact_biases, require_magnitude
 from trueup.summaries.field import FieldSummary, require_same_fields
 from trueup.summaries.logit_grid import LogitGrid
-from trueup.summaries.points import State
+from trueup.summaries.points import State, require_exact_biases, require_magnitude
 from trueup.summaries.poisson import PoissonMoments
 from trueup.summaries.residual import ResidualMoments
 from trueup.summaries.storage import fields_from_json, pack, require_like, split_to_json

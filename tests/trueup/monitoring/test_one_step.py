@@ -112,7 +112,7 @@ def test_bad_settings_are_errors(settings, message):
         (np.zeros(3), [1, 2, 3], [1, 2, 3], r"X must be two-dimensional .* got shape \(3,\)"),
         (np.zeros((3, 1)), [1, 2], [1, 2, 3], r"y_pred must have shape \(3,\); got \(2,\)"),
         (np.zeros((3, 1)), [1, 2, 3], [1, np.nan, 3], "y_true must be finite.* got nan at index 1"),
-        (np.zeros((3, 1)), ["a", "b", "c"], [1, 2, 3], "y_pred must be numbers; got list"),
+        (np.zeros((3, 1)), ["a", "b", "c"], [1, 2, 3], "y_pred must be numbers; got dtype"),
         (np.full((3, 1), np.inf), [1, 2, 3], [1, 2, 3], "X must be finite or missing in column"),
     ],
 )

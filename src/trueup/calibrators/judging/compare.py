@@ -141,7 +141,8 @@ def compare_calibrators(
     order = _order(times, len(y), shuffle)
     dev, test = _split(y, weight, order, dev_fraction, random_state)
     sensitive = chosen_fields(columns, field, "compare_calibrators")[field]
-    test_rows = _TestRows.of(y[test], p[test], sensitive[test], weight[test], epsilon)
+    cell = fit_levels(sensitive[test]).codes(sensitive[test])
+    test_rows = _TestRows(y[test], p[test], cell, weight[test], epsilon)
     scores = [test_rows.score("base", p[test])]
     if y_proba_updated is not None:
         scores.append(test_rows.score("base_updated", check_probabilities(y_proba_updated)[test]))
@@ -178,17 +179,6 @@ class _TestRows:
     cell: NDArray[np.intp]
     weight: FloatArray
     epsilon: float
-
-    @classmethod
-    def of(
-        cls,
-        y: FloatArray,
-        base: FloatArray,
-        column: NDArray[Any],
-        weight: FloatArray,
-        epsilon: float,
-    ) -> _TestRows:
-        return cls(y, base, fit_levels(column).codes(column), weight, epsilon)
 
     def score(
         self, name: str, p: FloatArray, decision: GuardDecision | None = None
