@@ -25,44 +25,25 @@ def check_probabilities(X: Any) -> FloatArray:
     missing values, values outside [0, 1], and rows of several columns without sum 1.
     """
     table = check_array(X, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
-    _check_finite(table)
     if table.ndim == 1:
         table = table[:, None]
-    outside = (table < 0.0) | (table > 1.0)
-    if outside.any():
-        row = int(np.flatnonzero(outside.any(axis=1))[0])
-        raise InvalidInputError(
-            "X must hold probabilities in [0, 1]",
-            f"{table[row].tolist()} at index {row}",
-            "Pass the predictions of a model, for logits their sigmoid or softmax.",
-        )
+    rule, fix = "X must hold probabilities in [0, 1]", "Leave out the rows of NaN or infinity."
+    _refuse(~np.isfinite(table).all(axis=1), table, rule, fix)
+    fix = "Pass the predictions of a model, for logits their sigmoid or softmax."
+    _refuse(((table < 0.0) | (table > 1.0)).any(axis=1), table, rule, fix)
     if table.shape[1] == 1:
         return np.asarray(table[:, 0])
-    _check_row_sums(table)
+    off = np.abs(table.sum(axis=1) - 1.0) > ROW_SUM_TOLERANCE
+    fix = "Pass a single column for the probability of the second class."
+    _refuse(off, table, "X must hold one probability per class, with sum 1", fix)
     return np.asarray(table[:, 1] if table.shape[1] == 2 else table)
 
 
-def _check_finite(table: FloatArray) -> None:
-    finite = np.isfinite(table)
-    if finite.all():
-        return
-    row = int(np.flatnonzero(~finite.reshape(len(table), -1).all(axis=1))[0])
-    raise InvalidInputError(
-        "X must hold probabilities in [0, 1]",
-        f"NaN or infinity at index {row}",
-        "Leave out the rows that have no prediction.",
-    )
-
-
-def _check_row_sums(table: FloatArray) -> None:
-    off = np.abs(table.sum(axis=1) - 1.0) > ROW_SUM_TOLERANCE
-    if off.any():
-        row = int(np.flatnonzero(off)[0])
-        raise InvalidInputError(
-            "X must hold one probability per class, with sum 1",
-            f"{table[row].tolist()} at index {row}",
-            "Pass a single column for the probability of the second class.",
-        )
+def _refuse(bad: NDArray[np.bool_], table: FloatArray, rule: str, fix: str) -> None:
+    """Refuse rows, with the first one of them."""
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise InvalidInputError(rule, f"{table[row].tolist()} at index {row}", fix)
 
 
 def to_logit(probability: FloatArray) -> FloatArray:

@@ -82,14 +82,9 @@ class Loss(ABC):
         fitted_on : bool array of shape (k, n_groups)
             Groups that each bias is fitted on.
         """
-        return [self._fit_on(y_true, margin, weight, groups[group]) for groups in fitted_on]
-
-    def _fit_on(
-        self,
-        y_true: FloatArray,
-        margin: FloatArray,
-        weight: FloatArray | None,
-        mine: NDArray[np.bool_],
-    ) -> FloatArray:
-        own = None if weight is None else weight[mine]
-        return self.fit_bias(y_true[mine], margin[mine], own)
+        selections = [groups[group] for groups in fitted_on]
+        weights = [None if weight is None else weight[mine] for mine in selections]
+        return [
+            self.fit_bias(y_true[mine], margin[mine], own)
+            for mine, own in zip(selections, weights, strict=True)
+        ]

@@ -116,7 +116,8 @@ def generalization_error(
     >>> estimate.n_splits, estimate.n_train, estimate.low < estimate.value < estimate.high
     (5, 160.0, True)
     """
-    check_inducer(inducer)
+    fix = "A function takes (X_train, y_train) and returns a function of X."
+    check_inducer(inducer, "inducer must be an estimator with fit, or a function", fix)
 
     def induce(X_train: Any, y_train: Any, rows: Any) -> Any:  # noqa: ARG001
         return train(inducer, X_train, y_train)

@@ -13,7 +13,7 @@ from trueup.losses import Loss
 from trueup.resampling.aggregation import Aggregate
 from trueup.resampling.estimate import GEEstimate
 from trueup.resampling.generalization import make_plan, read_data, resample
-from trueup.resampling.inducers import is_classifying, train
+from trueup.resampling.inducers import check_inducer, is_classifying, train
 from trueup.resampling.measures import SetFunction
 from trueup.resampling.strategies import IndexArray
 from trueup.splits import CrossFit, Split
@@ -139,12 +139,8 @@ def _inner_name(tuner: Any) -> str:
 
 
 def _check(tuner: Any, inner: Any) -> None:
-    if isinstance(tuner, type) or not (hasattr(tuner, "fit") or callable(tuner)):
-        raise InvalidInputError(
-            "tuner must be a self-tuning estimator or a function",
-            repr(tuner),
-            "Pass for example GridSearchCV(estimator, grid).",
-        )
+    fix = "Pass for example GridSearchCV(estimator, grid)."
+    check_inducer(tuner, "tuner must be a self-tuning estimator or a function", fix)
     if hasattr(tuner, "fit"):
         _inner_name(tuner)
     if not (isinstance(inner, (int, np.integer)) or hasattr(inner, "split")):

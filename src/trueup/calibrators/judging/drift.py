@@ -35,10 +35,6 @@ class Origin:
     until: str = ""
     checked_until: str = ""
 
-    def window(self, length: int) -> IndexArray:
-        """Return the newest rows of the past, all of them where it is shorter."""
-        return self.past[-length:]
-
 
 def cut_origins(times: NDArray[Any], check_fraction: float, n_origins: int) -> tuple[Origin, ...]:
     """Cut the newest share of the rows into parts of near equal size, each after an origin.
@@ -124,7 +120,7 @@ class Backtest:
 
     def at(self, origin: Origin, window: float) -> OriginChange:
         """Fit on the newest share of all rows as of the origin, and check on what follows it."""
-        past = origin.window(round(window * len(self.rows.y)))
+        past = origin.past[-round(window * len(self.rows.y)) :]
         loss, field = self._changes(self.fitted_on(np.sort(past)), origin.following)
         return OriginChange(
             origin.until,

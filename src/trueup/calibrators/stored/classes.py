@@ -24,8 +24,8 @@ from trueup.calibrators.stored.nodes import (
     Reader,
     array,
     choice,
+    either,
     mapping,
-    marked,
     named,
     number,
     of_type,
@@ -85,10 +85,6 @@ def _width_agrees(found: Calibrator) -> bool:
     return found.n_features_in_ == n_classes or (found.n_features_in_ == 1 and n_classes == 2)
 
 
-def _line_plot_agrees(found: LinePlot) -> bool:
-    return len(found.knots) == len(found.heights)
-
-
 def _network_agrees(found: Network) -> bool:
     width = len(found.first_rows) * found.table.shape[1]
     for weight, bias in zip(found.weights, found.biases, strict=False):
@@ -98,17 +94,14 @@ def _network_agrees(found: Network) -> bool:
     return 0 < len(found.weights) == len(found.biases) and len(found.first_rows) > 0
 
 
-def _levels_agree(found: FieldLevels) -> bool:
-    return found.values.dtype.char in {"text": "U", "integer": _INTEGERS}.get(found.kind, "d")
-
-
+_LEVEL_TYPES = {"text": "U", "integer": _INTEGERS}
 _LEVELS = record(
     FieldLevels,
     {
         "kind": choice("integer", "text", "number", "bin"),
         "values": array("Ud" + _INTEGERS, finite=False, increasing=True),
     },
-    _levels_agree,
+    lambda found: found.values.dtype.char in _LEVEL_TYPES.get(found.kind, "d"),
 )
 _LINE_PLOT = record(
     LinePlot,
@@ -117,7 +110,7 @@ _LINE_PLOT = record(
         "heights": array("d"),
         "unit_tails": of_type(bool),
     },
-    _line_plot_agrees,
+    lambda found: len(found.knots) == len(found.heights),
 )
 _SHARED_LINE_PLOT = record(SharedLinePlot, {"line_plot": _LINE_PLOT, "bias": array("d", least=2)})
 _NETWORK = record(
@@ -163,24 +156,6 @@ _DECISION = record(
 )
 
 
-def _read_eta(node: Node) -> LinePlot | SharedLinePlot:
-    is_shared = isinstance(node.value, dict) and node.value.get("record") == "SharedLinePlot"
-    found: LinePlot | SharedLinePlot = (_SHARED_LINE_PLOT if is_shared else _LINE_PLOT)(node)
-    return found
-
-
-def _shift_agrees(found: ShiftCalibrator) -> bool:
-    return np.ndim(found.bias_) == 0 or len(np.atleast_1d(found.bias_)) == len(found.classes_)
-
-
-def _isotonic_agrees(found: IsotonicCalibrator) -> bool:
-    return len(found.x_thresholds_) == len(found.y_thresholds_)
-
-
-def _histogram_agrees(found: HistogramCalibrator) -> bool:
-    return len(found.edges_) == len(found.rates_) + 1
-
-
 def _offsets_agree(found: FieldOffsetCalibrator | NeuralCalibrator) -> bool:
     """Say whether each offset belongs to a code of a field."""
     return all(
@@ -222,8 +197,8 @@ _TABLE: Mapping[str, Stored] = {
     for stored in (
         Stored(
             ShiftCalibrator,
-            {"bias_": marked({"array": array("d", least=2), None: number()})},
-            _shift_agrees,
+            {"bias_": either(number(), array("d", least=2))},
+            lambda found: np.ndim(found.bias_) == 0 or len(found.bias_) == len(found.classes_),
         ),
         Stored(PlattCalibrator, {"slope_": number(), "intercept_": number()}),
         Stored(TemperatureCalibrator, {"temperature_": number(1e-3, 1e3)}),
@@ -233,7 +208,7 @@ _TABLE: Mapping[str, Stored] = {
                 "x_thresholds_": array("d", low=0.0, high=1.0, least=1, increasing=True),
                 "y_thresholds_": _PROBABILITIES,
             },
-            _isotonic_agrees,
+            lambda found: len(found.x_thresholds_) == len(found.y_thresholds_),
         ),
         Stored(
             HistogramCalibrator,
@@ -241,7 +216,7 @@ _TABLE: Mapping[str, Stored] = {
                 "edges_": array("d", low=0.0, high=1.0, least=2, increasing=True),
                 "rates_": _PROBABILITIES,
             },
-            _histogram_agrees,
+            lambda found: len(found.edges_) == len(found.rates_) + 1,
         ),
         Stored(ILPSCalibrator, {"line_plot_": _LINE_PLOT}),
         Stored(
@@ -259,7 +234,7 @@ _TABLE: Mapping[str, Stored] = {
             {
                 "levels_": mapping(_LEVELS),
                 "network_": _NETWORK,
-                "eta_": _read_eta,
+                "eta_": either(_LINE_PLOT, _SHARED_LINE_PLOT),
                 "offsets_": mapping(array("d")),
                 "epoch_": whole(0),
             },

@@ -7,6 +7,7 @@ table in :mod:`trueup.calibrators.stored.classes` is made of these, and names no
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any
@@ -116,15 +117,13 @@ def optional(read_value: Reader) -> Reader:
     return lambda node: None if node.value is None else read_value(node)
 
 
-def marked(readers: Mapping[str | None, Reader]) -> Reader:
-    """Return a reader that is chosen by what a node is marked as; None is for plain values."""
+def either(first: Reader, second: Reader) -> Reader:
+    """Return a reader of what either reads."""
 
     def read(node: Node) -> Any:
-        marks = node.value if isinstance(node.value, dict) else {None: None}
-        for mark, reader in readers.items():
-            if mark in marks:
-                return reader(node)
-        raise node.refusal(f"one of {[mark or 'a plain value' for mark in readers]}")
+        with suppress(CorruptFileError):
+            return first(node)
+        return second(node)
 
     return read
 
