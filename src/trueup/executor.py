@@ -109,7 +109,6 @@ class _SparkJob:
     arguments: tuple[Any, ...]
 
     def result(self) -> Any:
-        """Run the function on a worker and return its result, or raise what it raised."""
         call, arguments = self.function, self.arguments
         one = self.session.sparkContext.parallelize([None], 1)
         ((found, error),) = one.map(lambda _: _attempt(call, arguments)).collect()

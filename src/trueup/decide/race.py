@@ -27,23 +27,14 @@ MIN_POOLED_DOF = 8.0
 
 @dataclass(frozen=True)
 class RaceRule:
-    """What a race promises and how it keeps it.
+    """What a race promises and how it keeps it, in the words of ``SeedRacePruner``.
 
-    Parameters
-    ----------
-    n_configs : int or None
-        Planned number of configurations, at least 2. None: unknown, and the j-th comparator to
-        arrive gets the share ``1 / (j (j + 1))`` of alpha.
-    alpha : float, default 0.05
-        Largest probability, in (0, 1), that a configuration which no other beats is ever
-        eliminated.
-    epsilon : float, default 0.0
-        Indifference, in units of the metric: a configuration may also be eliminated by one that is
-        worse, as long as it is by no more than this.
-    variance : {"moderated", "own"}, default "moderated"
-        "own" uses the differences of the pair alone: proved under normal noise, without power below
-        six shared seeds at 60 configurations. "moderated" borrows strength from all configurations:
-        its error rate is simulated, not proved.
+    With probability ``alpha`` at most, a configuration that no other beats is ever eliminated,
+    unless by one that is worse by no more than ``epsilon``, in units of the metric. Where
+    ``n_configs`` is not known, the j-th comparator to arrive gets the share ``1 / (j (j + 1))`` of
+    alpha. The variance "own" uses the differences of the pair alone: proved under normal noise,
+    without power below six shared seeds at 60 configurations. "moderated" borrows strength from all
+    configurations: its error rate is simulated, not proved.
     """
 
     n_configs: int | None

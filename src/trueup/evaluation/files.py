@@ -139,7 +139,6 @@ class _Reader:
     id_types: IdTypes
 
     def roles(self, loss: str) -> dict[str, Role]:
-        """Return what each column is read for."""
         is_class = get_loss(loss).task == "binary"
         known: dict[str, Role] = {"y_true": "label" if is_class else "number", "row_id": "id"}
         levels: dict[str, Role] = dict.fromkeys(self.field_names, "level")
@@ -156,7 +155,6 @@ class _Reader:
                 raise missing_values(name, count, first, batch.file, _line(batch, first))
 
     def arguments(self, batch: FileBatch) -> dict[str, Any]:
-        """Return the columns by the argument of ``update``."""
         return {
             argument: self._argument(argument, name, batch)
             for argument, name in self.columns.items()
@@ -173,7 +171,6 @@ class _Reader:
         return array_of_column(batch.table, name)
 
     def fields(self, batch: FileBatch) -> dict[str, Any]:
-        """Return the levels of each field."""
         return {
             name: levels_of_column(batch.table, name, is_cells=batch.csv is not None)
             for name in self.field_names

@@ -32,12 +32,10 @@ class Cells:
 
     @cached_property
     def first(self) -> NDArray[np.intp]:
-        """First row of each level."""
         return np.cumsum(self.count) - self.count
 
     @cached_property
     def sums(self) -> LevelSums:
-        """Sums over each level."""
         parts = self.parts()
         return self._own_sums() if parts[0] is self else joined([part.sums for part in parts])
 
@@ -78,7 +76,6 @@ class Cells:
         return tuple(found)
 
     def keep(self, levels: NDArray[np.bool_]) -> Cells:
-        """Return the rows of some levels."""
         if levels.all():
             return self
         kept = self._rows(np.repeat(levels, self.count))

@@ -27,7 +27,6 @@ class BinaryRows:
     weight: FloatArray | None
 
     def only(self, rows: slice) -> BinaryRows:
-        """Return some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
         return BinaryRows(self.y_true[rows], self.y_proba[rows], weight)
 

@@ -153,7 +153,6 @@ class Plan:
     epsilon: float
 
     def only(self, levels: NDArray[np.bool_]) -> Plan:
-        """Return the plan of some levels."""
         return Plan(self.shift[levels], self.pair_share[levels], self.epsilon)
 
 

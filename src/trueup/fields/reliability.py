@@ -164,27 +164,16 @@ def reliability_curve(
     sample_weight: Any = None,
     confidence_level: float = 0.95,
 ) -> ReliabilityCurve:
-    """Compare predicted probabilities with observed rates in bins.
+    """Compare predicted probabilities with observed rates in bins of equal width or weight.
 
-    Parameters
-    ----------
-    y_true, y_proba : array-like of shape (n,)
-        Labels 0/1 and probabilities.
-    n_bins : int, default 15
-        Number of bins; bins without rows are left out.
-    strategy : {"uniform", "quantile"}
-        Bins of equal width, or of equal weight, which rare events ask for. Each bin is open below
-        and closed above.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    confidence_level : float, default 0.95
-        Of the interval of each rate, for each bin by itself.
+    Each bin is open below and closed above, and left out without rows; rare events ask for
+    "quantile". ``confidence_level`` is that of the interval of each rate, for each bin by itself.
 
     Notes
     -----
     The interval treats the rows of a bin as equally probable, which makes it slightly wide; with
-    weights it uses the effective number of rows, (sum w)^2 / sum w^2. The weighted mean of
-    ``|rate - mean_proba|`` is the expected calibration error on the same bins.
+    weights it uses the effective number of rows, (sum w)^2 / sum w^2. The weighted mean of ``|rate
+    - mean_proba|`` is the expected calibration error on the same bins.
 
     Examples
     --------

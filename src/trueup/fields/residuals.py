@@ -29,7 +29,6 @@ class NumberRows:
     names: tuple[str, ...]
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Return the sum over each level."""
         return np.asarray(np.bincount(self.codes, values, len(self.names)), np.float64)
 
     def counts(self) -> NDArray[np.intp]:

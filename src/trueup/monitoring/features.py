@@ -50,7 +50,6 @@ class Column:
 
     @property
     def width(self) -> int:
-        """Number of encoded columns."""
         if self.kind == "number":
             return 1 + self.has_missing
         return 2 * len(_CYCLES) + 1 if self.kind == "date" else len(self.levels) + 1
@@ -123,7 +122,6 @@ class FeatureEncoder:
 
     @property
     def width(self) -> int:
-        """Number of encoded columns."""
         return len(self._mean)
 
     def _raw(self, named: dict[str, Any], first_row: int) -> FloatArray:
@@ -262,11 +260,9 @@ class Batch:
         return found
 
     def far_columns(self) -> tuple[str, ...]:
-        """Return the columns whose numbers are cut, because they are absurdly far away."""
         return self._encoder.far_columns(self._table)
 
     def novelties(self) -> tuple[str, ...]:
-        """Return what the reference never showed, in words."""
         return self._encoder.novelties(self._table)
 
 

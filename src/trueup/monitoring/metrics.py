@@ -51,7 +51,6 @@ class RowMetric:
 
     @property
     def words(self) -> str:
-        """The name in words."""
         return _WORDS.get(self.name, self.name.replace("_", " "))
 
     def of(self, y_true: FloatArray, y_pred: FloatArray) -> FloatArray:

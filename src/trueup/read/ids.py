@@ -37,7 +37,6 @@ class IdTypes:
         self._are_integers: dict[Path, bool] = {}
 
     def add(self, file: Path, are_integers: bool, n: int) -> None:
-        """Add the ids of n rows of a file."""
         if n:
             self._are_integers[file] = self._are_integers.get(file, True) and are_integers
 
@@ -86,13 +85,11 @@ class FewIds:
         return None if self._known is None else len(self._known)
 
     def look(self, row_id: UInt64Array) -> None:
-        """Add the ids of some rows."""
         self.n_rows += len(row_id)
         self._join(row_id[: 2 * _FEW_IDS])  # a head of many spares the rest
         self._join(row_id)
 
     def add(self, other: FewIds) -> None:
-        """Add the rows of another part of the call."""
         self.n_rows += other.n_rows
         if other._known is None:
             self._known = None
@@ -105,7 +102,6 @@ class FewIds:
             self._known = None if len(joined) > _FEW_IDS else joined
 
     def warn(self) -> None:
-        """Warn where few ids repeat."""
         n = self.n_ids
         if n and 2 * n <= self.n_rows:
             warn_user(

@@ -54,7 +54,6 @@ class Rows:
         return {"binary": 2, "multiclass": n_columns}.get(self.loss.task)
 
     def only(self, kept: NDArray[np.bool_]) -> Rows:
-        """Return the rows of a mask."""
         parts = [item for item in vars(self).items() if isinstance(item[1], np.ndarray)]
         columns: dict[str, Any] = {name: part[kept] for name, part in parts}
         return replace(self, **columns)
@@ -116,7 +115,6 @@ class _Gain:
         self.add(_Gain(self.scale, n, float(logit.max()), mean * n, square * n))
 
     def add(self, other: _Gain) -> None:
-        """Add the rows of another part of the call."""
         self.n += other.n
         self.largest = max(self.largest, other.largest)
         self.total += other.total
@@ -166,7 +164,6 @@ class Notices:
         self.equal_range = min(self.equal_range[0], low), max(self.equal_range[1], high)
 
     def add(self, other: Notices) -> None:
-        """Count the rows of another part of the call."""
         self.sums.update(other.sums)
         self._widen(*other.equal_range)
         self.as_shares.add(other.as_shares)

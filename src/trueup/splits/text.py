@@ -16,23 +16,11 @@ _WORD = re.compile(r"(\(\s*(?:period\s*=\s*)?)(\d+\s*[A-Za-z]+|[a-z]+)(?=\s*\))"
 
 
 def parse_split(text: str) -> Split:
-    """Return the split that a text such as ``repr(split)`` names.
+    """Return the split that a text such as ``repr(split)`` names; refuse any other text.
 
-    Parameters
-    ----------
-    text : str
-        Name of a split, with literal arguments where it takes any: ``"CrossFit"``,
-        ``"CrossFit(folds=10)"``, ``"HoldOut(0.2, salt=1)"``, ``"Rolling('month')"``. The quotes of
-        a duration or month may be left out: ``"Rolling(7d)"``.
-
-    Raises
-    ------
-    InvalidInputError
-        If the text names no split of trueup, or its arguments are not those of the split.
-
-    Notes
-    -----
-    Nothing is executed: the arguments are Python literals.
+    It is the name of a split, with Python literals as arguments where it takes any: ``"CrossFit"``,
+    ``"HoldOut(0.2, salt=1)"``, ``"Rolling('month')"``. The quotes of a duration or month may be
+    left out. Nothing is executed.
 
     Examples
     --------

@@ -32,7 +32,6 @@ class RowTotals:
         self.positional: bool | None = None
 
     def add(self, rows: Rows, groups: GroupArray, kernels: Engine) -> None:
-        """Add a block of rows."""
         n_groups = len(self.row_counts)
         support = rows.support(groups, n_groups)
         self.support += support
@@ -42,13 +41,11 @@ class RowTotals:
         self._add_hashes(*kernels.hash_sums(rows.row_id, rows.y_true, rows.weight))
 
     def absorb(self, rows: Absorbed) -> None:
-        """Add the rows that a kernel has absorbed."""
         self.support += rows.support
         self.row_counts += rows.row_counts.sum(axis=1)
         self._add_hashes(rows.low, rows.high)
 
     def merge(self, other: Self) -> None:
-        """Add the rows of other totals."""
         if self.positional is not None and self.positional != other.positional:
             raise StateMismatchError(
                 "row_id must be given for all rows or for none",
@@ -61,11 +58,9 @@ class RowTotals:
         self.fingerprint = (self.fingerprint + other.fingerprint) % FINGERPRINT_MODULUS
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is not an array."""
         return {"fingerprint": f"{self.fingerprint:032x}", "positional": self.positional}
 
     def to_arrays(self) -> Arrays:
-        """Return what is an array."""
         return {"row_counts": self.row_counts, "support": self.support}
 
     @classmethod

@@ -132,11 +132,9 @@ class Rule:
 
     @property
     def quantile(self) -> float:
-        """The normal quantile of the bounds."""
         return float(norm.ppf(self.confidence_level))
 
     def decide(self, origins: Sequence[OriginChange], window: float) -> GuardDecision:
-        """Return the decision on what the origins said."""
         loss, spread = over_origins(origins, "log_loss")
         field, field_spread = over_origins(origins, "field_error")
         high = loss.value + self.quantile * loss.standard_error

@@ -54,18 +54,15 @@ class LinePlotEta(torch.nn.Module):
         return self.values(batch)[:, None]
 
     def values(self, batch: torch.Tensor) -> torch.Tensor:
-        """Return the map's value at the rows."""
         step = torch.nn.functional.softplus(self.raw)
         heights = torch.cat([self.first, self.first + step.cumsum(0)])
         piece = self.piece[batch]
         return heights[piece] + self.position[batch] * step[piece] + self.fixed[batch]
 
     def fitted(self) -> LinePlot | SharedLinePlot:
-        """Return the map with the present heights."""
         return self.line_plot()
 
     def line_plot(self) -> LinePlot:
-        """Return the line plot with the present heights."""
         first, raw = (part.detach().double().numpy() for part in (self.first, self.raw))
         heights = np.cumsum(np.concatenate([first, np.logaddexp(0.0, raw)]))
         return replace(self.start, heights=heights)
@@ -87,7 +84,6 @@ class SharedLinePlotEta(LinePlotEta):
         return self.values(batch) + self.bias
 
     def fitted(self) -> SharedLinePlot:
-        """Return the map with the present heights and biases."""
         return SharedLinePlot(self.line_plot(), self.bias.detach().double().numpy())
 
 
@@ -114,7 +110,6 @@ class AuxiliaryNetwork(torch.nn.Module):
         return output
 
     def arrays(self, first_rows: NDArray[Any]) -> Network:
-        """Return the network as arrays."""
         layers = [
             (layer.weight.detach().numpy().T.copy(), layer.bias.detach().numpy().copy())
             for layer in self.layers

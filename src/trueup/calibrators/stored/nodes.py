@@ -30,7 +30,6 @@ class Node:
     arrays: Arrays
 
     def at(self, key: str | int, value: Any) -> Node:
-        """Return a place inside of this one."""
         return Node(value, f"{self.name}.{key}", self.arrays)
 
     def entries(self, kind: str) -> Mapping[str, Any]:
@@ -41,7 +40,6 @@ class Node:
         raise self.refusal(f"a {kind}")
 
     def refusal(self, rule: str) -> CorruptFileError:
-        """Return the error of a value that breaks a rule."""
         got = repr(self.value)
         return CorruptFileError(
             f"path must hold {rule} as {self.name}",

@@ -130,7 +130,6 @@ class _Adam:
         self._steps = [torch.zeros((), device=one.device) for one in parameters]
 
     def step(self, loss: Tensor) -> None:
-        """Move the parameters against the gradient of a loss."""
         gradients = torch.autograd.grad(loss, self._parameters)
         with torch.no_grad():
             adam(

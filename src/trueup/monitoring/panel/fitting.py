@@ -42,7 +42,6 @@ class Labelled:
 
     @property
     def errors(self) -> FloatArray:
-        """That squared error."""
         return np.asarray((self.labels - self.unseen) ** 2)
 
 

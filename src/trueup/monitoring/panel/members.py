@@ -186,7 +186,6 @@ class Panel:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, check_names: list[str]) -> Panel:
-        """Return the panel that ``to_arrays`` described."""
         checks = {
             name: OneStepCheckModel.from_arrays(unnest(f"check/{name}", arrays))
             for name in check_names
