@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from trueup.extras import hand_on
 
 if TYPE_CHECKING:
-    from trueup.decide.best_of import BestOf as BestOf
-    from trueup.decide.best_of import compare_many as compare_many
     from trueup.decide.both_metrics import BothMetrics as BothMetrics
     from trueup.decide.both_metrics import compare_both as compare_both
     from trueup.decide.both_metrics import order_note as order_note
+    from trueup.decide.compare import BestOf as BestOf
     from trueup.decide.compare import compare as compare
+    from trueup.decide.compare import compare_many as compare_many
     from trueup.decide.reduction import Reduction as Reduction
     from trueup.decide.reduction import variance_reduction as variance_reduction
     from trueup.decide.row_bootstrap import RowInterval as RowInterval

@@ -22,8 +22,9 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from trueup.calibrators.probabilities import (
+from trueup.calibrators.inputs import (
     Columns,
+    FieldArrays,
     FloatArray,
     check_columns,
     check_probabilities,
@@ -32,8 +33,6 @@ from trueup.calibrators.probabilities import (
 from trueup.errors import InvalidInputError, NotFittedError, UndefinedMetricError
 from trueup.read.columns import refuse_missing
 from trueup.read.frames import require_one_order
-
-FieldArrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ import numpy as np
 from scipy.special import expit
 
 from trueup.arguments import check_one_of
-from trueup.calibrators.base import Calibrator, FieldArrays
+from trueup.calibrators.base import Calibrator
+from trueup.calibrators.inputs import FieldArrays, FloatArray, to_logit
 from trueup.calibrators.line_plot import (
     LinePlot,
     RowsAtKnots,
@@ -17,7 +18,6 @@ from trueup.calibrators.line_plot import (
     quantile_knots,
     rows_at_knots,
 )
-from trueup.calibrators.probabilities import FloatArray, to_logit
 from trueup.errors import InvalidInputError
 from trueup.extras import needed_by
 

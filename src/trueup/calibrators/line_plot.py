@@ -11,7 +11,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import Bounds, minimize, nnls
 from scipy.special import expit, logit, logsumexp
 
-from trueup.calibrators.probabilities import FloatArray
+from trueup.calibrators.inputs import FloatArray
 from trueup.errors import InvalidInputError
 from trueup.losses import solve_softmax_shift
 

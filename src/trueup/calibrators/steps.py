@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
 
 from trueup.arguments import check_one_of
-from trueup.calibrators.base import Calibrator, FieldArrays
-from trueup.calibrators.probabilities import FloatArray
+from trueup.calibrators.base import Calibrator
+from trueup.calibrators.inputs import FieldArrays, FloatArray
 from trueup.errors import InvalidInputError
 
 

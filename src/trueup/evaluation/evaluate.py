@@ -112,7 +112,8 @@ def evaluate(
     if not isinstance(split, Split):
         fix = "Pass CrossFit(), HoldOut(), Rolling(period) or InSample()."
         raise InvalidInputError("split must be a Split", repr(split), fix)
-    whole_number("threads", threads, 1, "Pass the number of free cores.")
+    if type(threads) is not int or threads < 1:  # a row's way leads through few files
+        whole_number("threads", threads, 1, "Pass the number of free cores.")
     given = {"y_true": y_true, "y_pred": y_pred, "y_logit": y_logit}
     given |= {"sample_weight": sample_weight, "row_id": row_id}
     fields = None if fields is None else columns_of(fields)

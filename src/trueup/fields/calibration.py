@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.fields.cells import LevelSums, absolute_error, relative_error
 from trueup.fields.noise import Noise
-from trueup.fields.sums import LevelSums, absolute_error, relative_error
 from trueup.losses import FloatArray
 from trueup.presentation import Line, Presented
 

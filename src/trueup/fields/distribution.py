@@ -13,8 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.fields.cells import Cells
-from trueup.fields.sums import LevelSums
+from trueup.fields.cells import Cells, LevelSums
 from trueup.losses import EPS, FloatArray
 
 _EXACT_ROWS = 20

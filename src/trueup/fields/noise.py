@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from trueup.arguments import is_real
 from trueup.errors import InvalidInputError
-from trueup.fields.cells import Cells
-from trueup.fields.sums import LevelSums, squared_error
+from trueup.fields.cells import Cells, LevelSums, squared_error
 from trueup.losses import FloatArray
 from trueup.losses.elementary import LARGEST, SMALLEST, dot
 

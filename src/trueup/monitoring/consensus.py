@@ -16,12 +16,13 @@ from trueup.monitoring.estimator import Estimator
 from trueup.monitoring.features import Batch
 from trueup.monitoring.inputs import FloatArray, is_binary
 from trueup.monitoring.metrics import DEFAULT_METRIC, SquaredForm, metric_of
-from trueup.monitoring.networks.out_of_fold import is_refittable, out_of_fold_predictions
 from trueup.monitoring.panel.fitting import (
     Labelled,
     fit_binary_panel,
     fit_panel,
     fit_training_panel,
+    is_refittable,
+    out_of_fold_predictions,
     reference_positions,
 )
 from trueup.monitoring.panel.members import Panel

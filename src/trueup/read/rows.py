@@ -28,7 +28,6 @@ from trueup.read.targets import (
     read_prediction,
 )
 from trueup.read.times import read_times
-from trueup.splits import GroupArray
 from trueup.user_warning import warn_user
 
 
@@ -58,7 +57,7 @@ class Rows:
         columns: dict[str, Any] = {name: part[kept] for name, part in parts}
         return replace(self, **columns)
 
-    def support(self, groups: GroupArray, n_groups: int) -> NDArray[np.intp]:
+    def support(self, groups: NDArray[np.intp], n_groups: int) -> NDArray[np.intp]:
         """Return the rows of positive weight by group and class, (n_groups, n_classes or 1)."""
         n_classes = self.n_classes or 1
         cell = groups if n_classes == 1 else groups * n_classes + self.y_true.astype(np.intp)

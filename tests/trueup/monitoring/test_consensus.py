@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from trueup.errors import InvalidInputError, NotFittedError
 from trueup.monitoring import ConsensusEstimator
-from trueup.monitoring.networks.out_of_fold import out_of_fold_predictions
+from trueup.monitoring.panel.fitting import out_of_fold_predictions
 
 
 def draw(n=300, seed=0):

@@ -13,9 +13,19 @@ from sklearn.metrics import roc_auc_score
 
 from trueup.arguments import check_fraction
 from trueup.calibrators.affine import PlattCalibrator, ShiftCalibrator, TemperatureCalibrator
-from trueup.calibrators.base import Calibrator, FieldArrays
+from trueup.calibrators.base import Calibrator
 from trueup.calibrators.field_offset import FieldOffsetCalibrator
 from trueup.calibrators.ilps import ILPSCalibrator
+from trueup.calibrators.inputs import (
+    Columns,
+    FieldArrays,
+    FloatArray,
+    check_columns,
+    check_probabilities,
+    check_weight,
+    chosen_fields,
+    fit_levels,
+)
 from trueup.calibrators.judging.calibrator_table import CalibratorScore, CalibratorTable
 from trueup.calibrators.judging.drift import (
     IndexArray,
@@ -26,15 +36,7 @@ from trueup.calibrators.judging.drift import (
 )
 from trueup.calibrators.judging.guard import Guarded
 from trueup.calibrators.judging.guard_decision import GuardDecision, Priority
-from trueup.calibrators.levels import chosen_fields, fit_levels
 from trueup.calibrators.networks.neural import NeuralCalibrator
-from trueup.calibrators.probabilities import (
-    Columns,
-    FloatArray,
-    check_columns,
-    check_probabilities,
-    check_weight,
-)
 from trueup.calibrators.steps import HistogramCalibrator, IsotonicCalibrator
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.fields.measure import field_calibration

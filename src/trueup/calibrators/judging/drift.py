@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from trueup.calibrators.base import Calibrator, Rows
+from trueup.calibrators.inputs import FloatArray, fit_levels, to_logit
 from trueup.calibrators.judging.guard_decision import Change, OriginChange
-from trueup.calibrators.levels import fit_levels
-from trueup.calibrators.probabilities import FloatArray, to_logit
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.fields.cells import group_rows, squared_error_slope
+from trueup.fields.cells import group_rows, squared_error, squared_error_slope
 from trueup.fields.levels import read_levels
-from trueup.fields.sums import squared_error
 from trueup.losses import LogLoss, SoftmaxLogLoss
 
 IndexArray = NDArray[np.intp]

@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from trueup.arguments import check_one_of
-from trueup.calibrators.base import Calibrator, FieldArrays, Rows
+from trueup.calibrators.base import Calibrator, Rows
+from trueup.calibrators.inputs import Columns, FieldArrays, FloatArray
 from trueup.calibrators.judging.drift import (
     Backtest,
     Origin,
@@ -17,7 +18,6 @@ from trueup.calibrators.judging.drift import (
     random_halves,
 )
 from trueup.calibrators.judging.guard_decision import LEAST_ORIGINS, Priority, Rule, not_fitted
-from trueup.calibrators.probabilities import Columns, FloatArray
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.read.times import read_times
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrators.levels import UNSEEN
+from trueup.calibrators.inputs import UNSEEN
 
 Float32Array = NDArray[np.float32]
 _CHUNK = 65536

@@ -8,9 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from trueup.calibrators.base import Calibrator, FieldArrays
+from trueup.calibrators.base import Calibrator
 from trueup.calibrators.field_offset import Offsets, fit_in_turns, total_offset
-from trueup.calibrators.levels import UNSEEN, chosen_fields, codes_of, fit_levels
+from trueup.calibrators.inputs import (
+    UNSEEN,
+    FieldArrays,
+    FloatArray,
+    chosen_fields,
+    codes_of,
+    fit_levels,
+    to_logit,
+)
 from trueup.calibrators.line_plot import (
     LinePlot,
     fit_shared_line_plot,
@@ -18,7 +26,6 @@ from trueup.calibrators.line_plot import (
     rows_at_knots,
 )
 from trueup.calibrators.networks.network import Training
-from trueup.calibrators.probabilities import FloatArray, to_logit
 from trueup.errors import InvalidInputError
 
 FieldCodes = dict[str, NDArray[np.intp]]

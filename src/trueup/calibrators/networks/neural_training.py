@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.calibrators.inputs import FloatArray
 from trueup.calibrators.line_plot import LinePlot, RowsAtKnots, SharedLinePlot
 from trueup.calibrators.networks.network import (
     Network,
@@ -18,7 +19,6 @@ from trueup.calibrators.networks.network import (
     layer_sizes,
     stacked_rows,
 )
-from trueup.calibrators.probabilities import FloatArray
 from trueup.extras import needed_by
 
 with needed_by("This calibrator"):

@@ -12,9 +12,9 @@ from trueup.calibrators.affine import PlattCalibrator, ShiftCalibrator, Temperat
 from trueup.calibrators.base import Calibrator
 from trueup.calibrators.field_offset import FieldOffsetCalibrator
 from trueup.calibrators.ilps import ILPSCalibrator
+from trueup.calibrators.inputs import FieldLevels
 from trueup.calibrators.judging.guard import Guarded
 from trueup.calibrators.judging.guard_decision import GuardDecision, OriginChange
-from trueup.calibrators.levels import FieldLevels
 from trueup.calibrators.line_plot import LinePlot, SharedLinePlot
 from trueup.calibrators.networks.network import Network
 from trueup.calibrators.networks.neural import NeuralCalibrator

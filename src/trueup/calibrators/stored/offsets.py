@@ -14,10 +14,9 @@ from trueup.calibrators.affine import PlattCalibrator, ShiftCalibrator, Temperat
 from trueup.calibrators.base import Calibrator
 from trueup.calibrators.field_offset import FieldOffsetCalibrator
 from trueup.calibrators.ilps import ILPSCalibrator
+from trueup.calibrators.inputs import MISSING, FieldLevels, FloatArray
 from trueup.calibrators.judging.guard import Guarded
-from trueup.calibrators.levels import MISSING, FieldLevels
 from trueup.calibrators.line_plot import LinePlot
-from trueup.calibrators.probabilities import FloatArray
 from trueup.errors import InvalidInputError
 from trueup.losses import EPS
 from trueup.replace_file import replace_file
