@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 
 from trueup.errors import InvalidInputError
 from trueup.losses import EPS
-from trueup.read.columns import read_weight
+from trueup.read.columns import read_weight, require_shape
 from trueup.read.targets import ROW_SUM_TOLERANCE
 
 FloatArray = NDArray[np.float64]
@@ -185,12 +185,7 @@ def check_columns(fields: Columns | None, n: int) -> dict[str, NDArray[Any]]:
         )
     columns = {str(name): np.asarray(fields[name]) for name in fields.keys()}  # noqa: SIM118
     for name, column in columns.items():
-        if column.shape != (n,):
-            raise InvalidInputError(
-                f"fields[{name!r}] must have shape ({n},)",
-                str(column.shape),
-                "Give one value for each row of X.",
-            )
+        require_shape(f"fields[{name!r}]", column, n)
     return columns
 
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from trueup._kernels import engine
 from trueup.errors import InvalidInputError, UnscorableInputError
-from trueup.losses import LOSSES, FloatArray
+from trueup.losses import LOSSES, FloatArray, Loss
 from trueup.losses.elementary import expit, scaled
-from trueup.read.columns import as_array, read_weight
+from trueup.read.columns import as_array, read_weight, require_rows
 from trueup.read.frames import by_position
 from trueup.read.targets import check_logit, read_binary_labels, read_probabilities
 
@@ -58,19 +58,27 @@ def read_binary_rows(
     return BinaryRows(label, proba, None if weight is None else scaled(weight))
 
 
+def require_fields(fields: Any, loss: Loss) -> None:
+    """Refuse fields that are no mapping, or that go with a loss without probabilities."""
+    if not hasattr(fields, "items"):
+        raise InvalidInputError(
+            "fields must be a mapping of name to column",
+            f"{type(fields).__name__}",
+            "Pass a dict or a data frame.",
+        )
+    if list(fields) and loss.task != "binary":
+        raise InvalidInputError(
+            "fields must go with a loss of binary probabilities",
+            f"loss {loss.name!r}",
+            "Drop fields.",
+        )
+
+
 def sums_over(codes: NDArray[np.intp], rows: BinaryRows, n_codes: int) -> FloatArray:
     """Return the sums of 1, w, w y and w p at each code, shape (n_codes, 4)."""
     y, p, w = rows.y_true, rows.y_proba, rows.weight
     columns = (None, w, y, p) if w is None else (None, w, w * y, w * p)
     return np.column_stack([np.bincount(codes, column, n_codes) for column in columns])
-
-
-def require_rows(n: int, name: str, n_given: int) -> None:
-    """Refuse a column whose length is not that of ``y_true``."""
-    if n_given != n:
-        raise InvalidInputError(
-            f"{name} must have as many rows as y_true ({n})", str(n_given), "Pass all rows."
-        )
 
 
 def sums_by_code(

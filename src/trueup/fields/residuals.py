@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from trueup.arguments import check_fraction
 from trueup.fields.calibration import FALSE_DISCOVERY_RATE, benjamini_hochberg
-from trueup.fields.columns import require_rows
 from trueup.fields.levels import read_levels
 from trueup.losses import LOSSES, FloatArray
-from trueup.read.columns import column, floats, read_weight, refuse_rows
+from trueup.read.columns import column, floats, read_weight, refuse_rows, require_rows
 from trueup.read.targets import check_prediction, read_labels, read_prediction
 
 

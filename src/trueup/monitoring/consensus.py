@@ -107,30 +107,9 @@ class ConsensusEstimator(Estimator):
         self._skipped: tuple[str, ...] = ()
         self._panel: Panel | None = None
 
-    def fit(self, X: Any, y_pred: Any, y_true: Any) -> Self:
-        """Fit all members on labelled rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d) or data frame
-            Features: numbers, categories, missing values and dates.
-        y_pred : array-like of shape (n,)
-            Predictions of the monitored model; probabilities if the labels are 0 and 1.
-        y_true : array-like of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        InvalidInputError
-            If shapes differ, values are not finite, or there are fewer than 30 rows.
-        """
+    def _fit(self, X: Any, x: FloatArray, y_pred: FloatArray, y_true: FloatArray) -> None:
         with needed_by("ConsensusEstimator"):
             import_module("sklearn")
-        x, y_pred, y_true = self._read(X, y_pred, y_true)
         if len(x) < MIN_ROWS:
             raise InvalidInputError(
                 f"reference must have at least {MIN_ROWS} rows",
@@ -145,41 +124,19 @@ class ConsensusEstimator(Estimator):
             labels = self.form.labels(y_true, y_pred)
             self._panel = fit_training_panel(x, y_pred, labels, self.random_state)
             self._skipped = (BIASED_LOW,)
+            return
+        rows = Labelled(x, y_pred, unseen, y_true, self.reference == "train", self.form)
+        if self._binary:
+            self._panel, self._skipped = fit_binary_panel(rows, self.random_state)
         else:
-            trained = self.reference == "train"
-            self._fit_panel(Labelled(x, y_pred, unseen, y_true, trained, self.form))
-        return self
+            self._panel, self._skipped = fit_panel(rows, self.random_state), ()
 
-    def estimate(self, X: Any, y_pred: Any) -> MSEEstimate:
-        """Return the estimated mean squared error of the model on X.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d) or data frame
-            Features of the operational rows, with the columns of the reference.
-        y_pred : array-like of shape (m,)
-            Predictions of the model for them.
-
-        Returns
-        -------
-        MSEEstimate
-            With ``trusted=False`` where the rows lie outside of the reference, or where only
-            training errors were known.
-
-        Raises
-        ------
-        NotFittedError
-            If ``fit`` was not called.
-        InvalidInputError
-            If the columns differ from those of the reference.
-        """
+    def _estimate(self, batch: Batch) -> tuple[MSEEstimate, tuple[str, ...]]:
         panel = self._fitted(self._panel)
-        batch = Batch(self._encoder, X, y_pred)
         self.form.metric.require_predictions(batch.y_pred)
-        found = panel.judge(batch, self.random_state)
+        found = panel.judge(batch, self.random_state).scaled(1.0 / self.form.unit)
         found = replace(found, reasons=self._skipped, metric=self.metric)
-        judged = self._judged(found, batch, panel.any_check.far_reasons(batch))
-        return judged.scaled(1.0 / self.form.unit)
+        return found, panel.any_check.far_reasons(batch)
 
     @property
     def reference_error(self) -> float | None:
@@ -238,9 +195,3 @@ class ConsensusEstimator(Estimator):
         return out_of_fold_predictions(
             self.model, X, y_true, probability=self._binary, random_state=self.random_state
         )
-
-    def _fit_panel(self, rows: Labelled) -> None:
-        if self._binary:
-            self._panel, self._skipped = fit_binary_panel(rows, self.random_state)
-        else:
-            self._panel, self._skipped = fit_panel(rows, self.random_state), ()

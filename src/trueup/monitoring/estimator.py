@@ -30,6 +30,73 @@ class Estimator(ABC):
         self._encoder = FeatureEncoder()
         self._support: SupportCheck | None = None
 
+    def fit(self, X: Any, y_pred: Any, y_true: Any) -> Self:
+        """Fit on labelled rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d) or data frame
+            Features: numbers, categories, missing values and dates.
+        y_pred : array-like of shape (n,)
+            Predictions of the monitored model; probabilities if the labels are 0 and 1.
+        y_true : array-like of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InvalidInputError
+            If shapes differ, values are not finite, or there are too few rows: the consensus needs
+            30.
+        """
+        require_one_order({"X": X, "y_pred": y_pred, "y_true": y_true})
+        x = self._encoder.fit(X).transform(X)
+        y_pred = finite_vector("y_pred", y_pred, len(x))
+        y_true = finite_vector("y_true", y_true, len(x))
+        self._support = SupportCheck.fitted(x, self.random_state)
+        self._fit(X, x, y_pred, y_true)
+        return self
+
+    def estimate(self, X: Any, y_pred: Any) -> MSEEstimate:
+        """Return the estimated mean squared error of the model on X.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d) or data frame
+            Features of the operational rows, with the columns of the reference.
+        y_pred : array-like of shape (m,)
+            Predictions of the model for them.
+
+        Returns
+        -------
+        MSEEstimate
+            With ``trusted=False`` where the rows lie outside of the reference, or where only
+            training errors were known. The interval of a single check model covers the sampling of
+            these rows only, not the error of h: the paper gives no other. The consensus gives an
+            interval for the whole.
+
+        Raises
+        ------
+        NotFittedError
+            If ``fit`` was not called.
+        InvalidInputError
+            If the columns differ from those of the reference.
+        """
+        support = self._fitted(self._support)
+        batch = Batch(self._encoder, X, y_pred)
+        found, far = self._estimate(batch)
+        rows = batch.sample(SUPPORT_ROWS, self.random_state)
+        judged = support.judge(rows, self.random_state)
+        return replace(
+            found,
+            trusted=found.trusted and judged.trusted and not far,
+            reasons=(*judged.reasons, *far, *found.reasons, *batch.novelties()),
+            diagnostics={**judged.diagnostics, **found.diagnostics},
+        ).checked()
+
     def save(self, path: str | Path) -> None:
         """Write the fitted state, without the monitored model, as ``.npz`` without pickles."""
         write(path, type(self).__name__, self._all_arrays())
@@ -46,6 +113,14 @@ class Estimator(ABC):
         return read(path, cls.__name__, cls._restored)
 
     @abstractmethod
+    def _fit(self, X: Any, x: FloatArray, y_pred: FloatArray, y_true: FloatArray) -> None:
+        """Fit on features as they came, which a model can be refitted on, and on encoded ones."""
+
+    @abstractmethod
+    def _estimate(self, batch: Batch) -> tuple[MSEEstimate, tuple[str, ...]]:
+        """Return the estimate before support is looked at, and the numbers that were cut."""
+
+    @abstractmethod
     def to_arrays(self) -> Arrays:
         """Return the fitted state that an estimator has of its own."""
 
@@ -57,26 +132,6 @@ class Estimator(ABC):
     @abstractmethod
     def widths(self) -> list[int]:
         """Return how many encoded features each of its parts takes."""
-
-    def _read(self, X: Any, y_pred: Any, y_true: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return encoded rows (n, d), predictions and labels (n,); learn encoder and support."""
-        require_one_order({"X": X, "y_pred": y_pred, "y_true": y_true})
-        x = self._encoder.fit(X).transform(X)
-        y_pred = finite_vector("y_pred", y_pred, len(x))
-        y_true = finite_vector("y_true", y_true, len(x))
-        self._support = SupportCheck.fitted(x, self.random_state)
-        return x, y_pred, y_true
-
-    def _judged(self, found: MSEEstimate, batch: Batch, far: tuple[str, ...]) -> MSEEstimate:
-        """Return an estimate with what the features say of it, and the numbers that were cut."""
-        rows = batch.sample(SUPPORT_ROWS, self.random_state)
-        support = self._fitted(self._support).judge(rows, self.random_state)
-        return replace(
-            found,
-            trusted=found.trusted and support.trusted and not far,
-            reasons=(*support.reasons, *far, *found.reasons, *batch.novelties()),
-            diagnostics={**support.diagnostics, **found.diagnostics},
-        ).checked()
 
     def _fitted(self, part: Part | None) -> Part:
         if part is None:

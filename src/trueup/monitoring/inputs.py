@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
-from trueup.read.columns import column, floats, refuse_rows
+from trueup.read.columns import column, floats, refuse_rows, require_shape
 from trueup.read.columns import is_missing as is_missing_value
 
 FloatArray = NDArray[np.float64]
@@ -25,10 +25,8 @@ FAR = 1e6
 def finite_vector(name: str, values: Any, n: int | None = None) -> FloatArray:
     """Return the values as float64 of shape (n,), none of them NaN, infinite or beyond 1e60."""
     vector = floats(column(values, name), name)
-    if n is not None and len(vector) != n:
-        raise InvalidInputError(
-            f"{name} must have shape ({n},)", f"{np.shape(values)}", "Give one value for each row."
-        )
+    if n is not None:
+        require_shape(name, vector, n)
     rule = f"{name} must be finite, and between {-LARGEST:g} and {LARGEST:g}"
     refuse_rows(np.abs(vector) > LARGEST, vector, rule, "Remove or repair the row.")
     return vector

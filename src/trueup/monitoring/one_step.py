@@ -117,28 +117,8 @@ class OneStepCheckModel(Estimator):
         self._network: CheckNetwork | None = None
         self._center, self._spread = 0.0, 1.0
 
-    def fit(self, X: Any, y_pred: Any, y_true: Any) -> Self:
-        """Train h.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d) or data frame
-            Features: numbers, categories, missing values and dates.
-        y_pred : array-like of shape (n,)
-            Predictions of the monitored model f.
-        y_true : array-like of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        InvalidInputError
-            If shapes differ or a prediction or label is not finite.
-        """
-        return self.fit_encoded(*self._read(X, y_pred, y_true))
+    def _fit(self, X: Any, x: FloatArray, y_pred: FloatArray, y_true: FloatArray) -> None:  # noqa: ARG002
+        self.fit_encoded(x, y_pred, y_true)
 
     def fit_encoded(self, x: FloatArray, y_pred: FloatArray, y_true: FloatArray) -> Self:
         """Train h on rows that are encoded already, without a support check of its own."""
@@ -173,35 +153,13 @@ class OneStepCheckModel(Estimator):
         rows = self._fitted(self._network).squared_errors(x[None], scaled[None])[0]
         return np.asarray(rows * self._spread**2)
 
-    def estimate(self, X: Any, y_pred: Any) -> MSEEstimate:
-        """Return the estimated mean squared error of f on X.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d) or data frame
-            Features of the operational rows.
-        y_pred : array-like of shape (m,)
-            Predictions of f for them.
-
-        Returns
-        -------
-        MSEEstimate
-            Its interval covers the sampling of these rows only, not the error of h: the paper gives
-            no other. :class:`ConsensusEstimator` gives an interval for the whole.
-
-        Raises
-        ------
-        NotFittedError
-            If ``fit`` was not called.
-        """
-        self._fitted(self._network)
-        batch = Batch(self._encoder, X, y_pred)
+    def _estimate(self, batch: Batch) -> tuple[MSEEstimate, tuple[str, ...]]:
         rows = batch.rows({"errors": self.squared_errors})["errors"]
         mse = float(rows.mean())
         low, high = log_interval(mse, batch_sampling_variance(rows))
         members = {f"one_step_{self.objective}": mse}
         found = MSEEstimate(mse, low, high, members, trusted=True, reasons=(), n=len(batch))
-        return self._judged(found, batch, self.far_reasons(batch))
+        return found, self.far_reasons(batch)
 
     def far_reasons(self, batch: Batch) -> tuple[str, ...]:
         """Return the numbers that were cut at a million standard deviations, in words."""

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from trueup.errors import InvalidInputError
-from trueup.losses import Loss
 from trueup.read.columns import as_array
 from trueup.user_warning import warn_user
 
@@ -180,19 +179,3 @@ def _is_permutation(one: Any, other: Any) -> bool:
         return bool(one.sort_values().equals(other.sort_values()))
     except TypeError:  # labels of several types have no order
         return bool(one.isin(other).all() and other.isin(one).all())
-
-
-def require_fields(fields: Any, loss: Loss) -> None:
-    """Refuse fields that are no mapping, or that go with a loss without probabilities."""
-    if not hasattr(fields, "items"):
-        raise InvalidInputError(
-            "fields must be a mapping of name to column",
-            f"{type(fields).__name__}",
-            "Pass a dict or a data frame.",
-        )
-    if list(fields) and loss.task != "binary":
-        raise InvalidInputError(
-            "fields must go with a loss of binary probabilities",
-            f"loss {loss.name!r}",
-            "Drop fields.",
-        )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from trueup._kernels import UInt64Array
 from trueup.errors import InvalidInputError
-from trueup.read.columns import column, refuse_missing, shown
+from trueup.read.columns import column, refuse_missing, require_shape, shown
 from trueup.user_warning import warn_user
 
 ID_TYPES = ("integer", "text")
@@ -122,10 +122,7 @@ def read_ids(row_id: Any, n: int, first_row: int = 0) -> UInt64Array:
     if row_id is None:
         return np.arange(first_row, first_row + n, dtype=np.uint64)
     ids = id_column(row_id)
-    if ids.shape != (n,):
-        raise InvalidInputError(
-            f"row_id must have shape ({n},)", str(ids.shape), "Give one id for each row."
-        )
+    require_shape("row_id", ids, n)
     if ids.dtype == np.int64:
         return ids.view(np.uint64)
     if ids.dtype.kind in "iu":

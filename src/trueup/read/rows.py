@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup._kernels import UInt64Array
-from trueup.errors import InvalidInputError, UnscorableInputError
+from trueup.errors import UnscorableInputError
 from trueup.losses import FloatArray, Loss, for_columns, get_loss
 from trueup.losses.elementary import expit
-from trueup.read.columns import column, read_weight
+from trueup.read.columns import column, read_weight, require_rows
 from trueup.read.ids import FewIds, read_ids
 from trueup.read.targets import (
     ROW_SUM_TOLERANCE,
@@ -243,13 +243,7 @@ def read_rows(
         raise UnscorableInputError(
             "y_true must hold at least one row", "0", "Pass the validation rows."
         )
-    if len(prediction) != n:
-        name = "y_pred" if y_logit is None else "y_logit"
-        raise InvalidInputError(
-            f"{name} must have as many rows as y_true ({n})",
-            f"{len(prediction)}",
-            "Pass the prediction of each row.",
-        )
+    require_rows(n, "y_pred" if y_logit is None else "y_logit", len(prediction))
     first_row, notices = (0, Notices()) if place is None else (place.first_row, place.notices)
     positions = np.arange(first_row, first_row + n, dtype=np.uint64)
     if y_logit is None:

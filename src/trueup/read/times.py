@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueup.arguments import LARGEST_FLOAT
 from trueup.errors import InvalidInputError
-from trueup.read.columns import refuse_missing, shown
+from trueup.read.columns import refuse_missing, require_shape, shown
 
 _ISO = "numbers or datetimes, or text in ISO 8601 such as 2024-01-31 or 2024-01-31T12:00+01:00"
 
@@ -72,10 +72,8 @@ def _checked(array: NDArray[Any], n: int | None) -> NDArray[Any]:
         raise InvalidInputError(
             "times must be numbers or datetimes", f"dtype {array.dtype}", "Convert the column."
         )
-    if n is not None and len(array) != n:
-        raise InvalidInputError(
-            f"times must have shape ({n},)", str(array.shape), "Pass one time for each row."
-        )
+    if n is not None:
+        require_shape("times", array, n)
     missing = np.isnat(array) if array.dtype.kind == "M" else ~np.isfinite(array)
     if missing.any():
         index = int(np.flatnonzero(missing)[0])

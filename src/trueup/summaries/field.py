@@ -11,12 +11,12 @@ from trueup._kernels import engine
 from trueup.errors import InvalidInputError, StateMismatchError
 from trueup.fields.calibration import FieldCalibration, calibration_of
 from trueup.fields.cells import TABLE_COLUMNS, LevelSums
-from trueup.fields.columns import require_rows, sums_by_code
+from trueup.fields.columns import sums_by_code
 from trueup.fields.distribution import binomial_deviation, binomial_p_values
 from trueup.fields.levels import Levels, read_levels, require_few_levels
 from trueup.fields.noise import measure_noise
 from trueup.losses import FloatArray
-from trueup.read.columns import column, read_weight
+from trueup.read.columns import column, read_weight, require_rows
 from trueup.read.frames import by_position
 from trueup.read.targets import read_binary_labels, read_probabilities
 from trueup.summaries.points import require_total_weight
