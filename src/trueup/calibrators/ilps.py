@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit
 
-from trueup.arguments import check_one_of
+from trueup.arguments import check_one_of, whole_number
 from trueup.calibrators.base import Calibrator
 from trueup.calibrators.inputs import FieldArrays, FloatArray, to_logit
 from trueup.calibrators.line_plot import (
@@ -18,7 +18,6 @@ from trueup.calibrators.line_plot import (
     quantile_knots,
     rows_at_knots,
 )
-from trueup.errors import InvalidInputError
 from trueup.extras import needed_by
 
 _DEFAULT_KNOTS = {"quantile": 50, "paper": 100}
@@ -141,8 +140,7 @@ class ILPSCalibrator(Calibrator):
     def _knots(self, margin: FloatArray, weight: FloatArray) -> FloatArray:
         check_one_of("knots", self.knots, ("quantile", "paper"), "Check the spelling.")
         n_knots = _DEFAULT_KNOTS[self.knots] if self.n_knots is None else self.n_knots
-        if n_knots < 2:
-            raise InvalidInputError("n_knots must be at least 2", repr(n_knots), "Use 50.")
+        whole_number("n_knots", n_knots, 2, "Use 50.")
         if self.knots == "paper":
             return paper_knots(n_knots)
         return quantile_knots(margin, weight, n_knots)

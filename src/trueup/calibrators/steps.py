@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
 
-from trueup.arguments import check_one_of
+from trueup.arguments import check_one_of, whole_number
 from trueup.calibrators.base import Calibrator
 from trueup.calibrators.inputs import FieldArrays, FloatArray
-from trueup.errors import InvalidInputError
 
 
 class HistogramCalibrator(Calibrator):
@@ -73,10 +72,7 @@ class HistogramCalibrator(Calibrator):
         return np.asarray(self.rates_[self._bin(p)])
 
     def _bin_edges(self, p: FloatArray, weight: FloatArray) -> FloatArray:
-        if self.n_bins < 1:
-            raise InvalidInputError(
-                "n_bins must be at least 1", repr(self.n_bins), "Use for example 20."
-            )
+        whole_number("n_bins", self.n_bins, 1, "Use for example 20.")
         grid = np.linspace(0.0, 1.0, self.n_bins + 1)
         check_one_of("strategy", self.strategy, ("quantile", "uniform"), "Check the spelling.")
         if self.strategy == "uniform":

@@ -181,8 +181,7 @@ def reliability_curve(
     >>> curve.mean_proba.round(2).tolist(), curve.rate.tolist()
     ([0.3, 0.8], [0.5, 1.0])
     """
-    if n_bins < 1:
-        raise InvalidInputError("n_bins must be at least 1", repr(n_bins), "15 is usual.")
+    whole_number("n_bins", n_bins, 1, "15 is usual.")
     check_one_of("strategy", strategy, ("uniform", "quantile"), "Choose one of the two.")
     check_fraction("confidence_level", confidence_level, "0.95 is usual.")
     rows = read_binary_rows(y_true, y_proba, others={"sample_weight": sample_weight})

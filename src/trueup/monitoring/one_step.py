@@ -6,7 +6,7 @@ from typing import Any, Self, get_args
 
 import numpy as np
 
-from trueup.arguments import check_one_of
+from trueup.arguments import check_one_of, whole_number
 from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError
 from trueup.extras import needed_by
@@ -88,13 +88,11 @@ class OneStepCheckModel(Estimator):
         validation_fraction: float = 0.0,
         device: str = "cpu",
     ) -> None:
-        if objective not in get_args(Objective):
-            rule = f"objective must be one of {sorted(get_args(Objective))}"
-            raise InvalidInputError(rule, repr(objective), "Check the spelling.")
+        check_one_of("objective", objective, sorted(get_args(Objective)), "Check the spelling.")
         check_one_of("head", head, ("plain", "offset"), "Check the spelling.")
         for name, value in (("hidden", hidden), ("epochs", epochs), ("batch_size", batch_size)):
-            if value is not None and value < 1:
-                raise InvalidInputError(f"{name} must be at least 1", str(value), "Raise it.")
+            if value is not None:
+                whole_number(name, value, 1, "Raise it.")
         share = validation_fraction
         for holds, rule, given, fix in (
             (learning_rate > 0.0, "learning_rate must be positive", learning_rate, "Use 0.01."),

@@ -40,15 +40,9 @@ class Dialect:
     def __post_init__(self) -> None:
         for name in ("sep", "decimal"):
             value = getattr(self, name)
-            if value is None:
-                continue
-            if len(value) != 1:
+            if value is not None and (len(value) != 1 or not value.isascii() or value in '"\r\n'):
                 raise InvalidInputError(
-                    f"{name} must be one character", repr(value), "Leave it out to recognise it."
-                )
-            if not value.isascii() or value in '"\r\n':
-                raise InvalidInputError(
-                    f"{name} must be a character of ASCII, no quote and no line end",
+                    f"{name} must be one character of ASCII, no quote and no line end",
                     repr(value),
                     "Leave it out to recognise it.",
                 )

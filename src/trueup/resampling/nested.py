@@ -12,7 +12,7 @@ from trueup.errors import InvalidInputError
 from trueup.losses import Loss
 from trueup.resampling.aggregation import Aggregate
 from trueup.resampling.estimate import GEEstimate
-from trueup.resampling.generalization import make_plan, read_data, resample
+from trueup.resampling.generalization import resample
 from trueup.resampling.inducers import check_inducer, is_classifying, train
 from trueup.resampling.measures import SetFunction
 from trueup.resampling.strategies import IndexArray
@@ -97,22 +97,22 @@ def nested_resampling(
     4
     """
     _check(tuner, inner)
-    data = read_data(X, y, groups)
 
     def induce(X_train: Any, y_train: Any, rows: IndexArray) -> Any:
         extra = {} if groups is None else {"groups": np.asarray(groups)[rows]}
         return _tuned(tuner, inner)(X_train, y_train, **extra)
 
-    plan = make_plan(
-        data,
+    return resample(
+        induce,
+        (X, y, groups),
         outer,
         loss=loss,
         aggregate=aggregate,
         bias_split=split if calibrated else None,
         confidence_level=confidence_level,
         classifier=is_classifying(tuner),
+        n_jobs=n_jobs,
     )
-    return resample(induce, data, plan, n_jobs=n_jobs)
 
 
 def _tuned(tuner: Any, inner: Any) -> Callable[..., Any]:

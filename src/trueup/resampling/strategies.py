@@ -26,6 +26,7 @@ from sklearn.model_selection import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
+from trueup.arguments import whole_number
 from trueup.errors import InvalidInputError
 
 IndexArray = NDArray[np.intp]
@@ -59,10 +60,7 @@ class Bootstrap:
     random_state: Any = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_splits, (int, np.integer)) or self.n_splits < 1:
-            raise InvalidInputError(
-                "n_splits must be a positive integer", repr(self.n_splits), "30 is usual."
-            )
+        whole_number("n_splits", self.n_splits, 1, "30 is usual.")
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:  # noqa: ARG002
         """Return the number of draws."""

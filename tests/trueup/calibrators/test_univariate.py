@@ -275,10 +275,10 @@ def test_wrong_weights_are_named(weight, message):
 @pytest.mark.parametrize(
     ("calibrator", "message"),
     [
-        (HistogramCalibrator(0), "n_bins must be at least 1; got 0"),
+        (HistogramCalibrator(0), "n_bins must be an integer of at least 1; got 0"),
         (HistogramCalibrator(strategy="width"), "strategy must be .* got 'width'"),
         (ILPSCalibrator(knots="even"), "knots must be .* got 'even'"),
-        (ILPSCalibrator(n_knots=1), "n_knots must be at least 2; got 1"),
+        (ILPSCalibrator(n_knots=1), "n_knots must be an integer of at least 2; got 1"),
         (ILPSCalibrator(solver="newton"), "solver must be .* got 'newton'"),
     ],
 )

@@ -91,13 +91,13 @@ def test_early_stopping_and_minibatches_run(data):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"objective": "m"}, r"objective must be one of .* got 'm'"),
+        ({"objective": "m"}, r"objective must be .* got 'm'"),
         ({"head": "up"}, 'head must be "plain" or "offset"; got \'up\''),
-        ({"epochs": 0}, "epochs must be at least 1; got 0"),
-        ({"hidden": 0}, "hidden must be at least 1; got 0"),
+        ({"epochs": 0}, "epochs must be an integer of at least 1; got 0"),
+        ({"hidden": 0}, "hidden must be an integer of at least 1; got 0"),
         ({"learning_rate": -1.0}, "learning_rate must be positive; got -1.0"),
         ({"weight_decay": -0.1}, "weight_decay must not be negative; got -0.1"),
-        ({"batch_size": 0}, "batch_size must be at least 1; got 0"),
+        ({"batch_size": 0}, "batch_size must be an integer of at least 1; got 0"),
         ({"validation_fraction": 1.0}, r"validation_fraction must be in \[0, 1\); got 1.0"),
     ],
 )

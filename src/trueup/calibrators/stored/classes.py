@@ -23,12 +23,10 @@ from trueup.calibrators.stored.nodes import (
     Node,
     Reader,
     array,
-    choice,
     either,
     mapping,
     named,
     number,
-    of_type,
     optional,
     plain,
     record,
@@ -97,62 +95,37 @@ def _network_agrees(found: Network) -> bool:
 _LEVEL_TYPES = {"text": "U", "integer": _INTEGERS}
 _LEVELS = record(
     FieldLevels,
-    {
-        "kind": choice("integer", "text", "number", "bin"),
-        "values": array("Ud" + _INTEGERS, finite=False, increasing=True),
-    },
     lambda found: found.values.dtype.char in _LEVEL_TYPES.get(found.kind, "d"),
+    values=array("Ud" + _INTEGERS, finite=False, increasing=True),
 )
 _LINE_PLOT = record(
     LinePlot,
-    {
-        "knots": array("d", least=2, increasing=True),
-        "heights": array("d"),
-        "unit_tails": of_type(bool),
-    },
     lambda found: len(found.knots) == len(found.heights),
+    knots=array("d", least=2, increasing=True),
+    heights=array("d"),
 )
-_SHARED_LINE_PLOT = record(SharedLinePlot, {"line_plot": _LINE_PLOT, "bias": array("d", least=2)})
+_SHARED_LINE_PLOT = record(SharedLinePlot, line_plot=_LINE_PLOT, bias=array("d", least=2))
 _NETWORK = record(
     Network,
-    {
-        "table": array("f", n_dims=2),
-        "first_rows": array(_INTEGERS),
-        "weights": sequence(array("f", n_dims=2)),
-        "biases": sequence(array("f")),
-    },
     _network_agrees,
+    table=array("f", n_dims=2),
+    first_rows=array(_INTEGERS),
+    weights=sequence(array("f", n_dims=2)),
+    biases=sequence(array("f")),
 )
 _ORIGIN = record(
     OriginChange,
-    {
-        "until": of_type(str),
-        "checked_until": of_type(str),
-        "n_fit": whole(0),
-        "n_check": whole(0),
-        "log_loss": number(),
-        "log_loss_standard_error": number(0.0),
-        "field_error": number(),
-        "field_error_standard_error": number(0.0),
-    },
+    log_loss_standard_error=number(0.0),
+    field_error_standard_error=number(0.0),
 )
 _DECISION = record(
     GuardDecision,
-    {
-        "kept": of_type(bool),
-        "reason": of_type(str),
-        "log_loss_change": number(finite=False),
-        "log_loss_change_high": number(finite=False),
-        "field_error_change": number(finite=False),
-        "field_error_change_standard_error": number(finite=False),
-        "n_fit": whole(0),
-        "n_check": whole(0),
-        "refitted": of_type(bool),
-        "refused_by": choice("", "not fitted", "log loss", "spread", "newest", "field error"),
-        "origins": sequence(_ORIGIN),
-        "window": number(0.0, 1.0),
-    },
-    later=("refused_by", "origins", "window"),
+    log_loss_change=number(finite=False),
+    log_loss_change_high=number(finite=False),
+    field_error_change=number(finite=False),
+    field_error_change_standard_error=number(finite=False),
+    origins=sequence(_ORIGIN),
+    window=number(0.0, 1.0),
 )
 
 

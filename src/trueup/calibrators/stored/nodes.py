@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from math import inf, isfinite
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -192,14 +192,16 @@ def named(parts: Mapping[str, Reader], later: Collection[str] = ()) -> Reader:
     return read
 
 
-def record(
-    kind: type,
-    parts: Mapping[str, Reader],
-    agrees: Callable[[Any], bool] = lambda _: True,
-    later: Collection[str] = (),
-) -> Reader:
-    """Return a reader of one dataclass whose parts agree with each other."""
-    read_parts = named(parts, later)
+def record(kind: type, agrees: Callable[[Any], bool] = lambda _: True, **parts: Reader) -> Reader:
+    """Return a reader of one dataclass whose parts agree with each other.
+
+    Parts without a reader are read by their type. Those with a default came later than the first
+    files, and may be missing.
+    """
+    types = get_type_hints(kind)
+    later = [part.name for part in fields(kind) if part.default is not MISSING]
+    by_type = {name: _by_type(hint) for name, hint in types.items() if name not in parts}
+    read_parts = named({**by_type, **parts}, later)
 
     def read(node: Node) -> Any:
         if not isinstance(node.value, dict) or node.value.get("record") != kind.__name__:
@@ -210,3 +212,10 @@ def record(
         return found
 
     return read
+
+
+def _by_type(hint: Any) -> Reader:
+    if get_origin(hint) is Literal:
+        return choice(*get_args(hint))
+    known: dict[Any, Reader] = {int: whole(0), float: number(), bool: of_type(bool)}
+    return known.get(hint, of_type(str))
