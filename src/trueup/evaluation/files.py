@@ -25,7 +25,7 @@ from trueup.read.arrow import (
     missing_rows_of,
 )
 from trueup.read.columns import missing_values
-from trueup.read.csv_files import Dialect, Role, line_of
+from trueup.read.csv_files import Dialect, Role
 from trueup.read.files import FileBatch, Paths, file_batches, require_rows, resolve
 from trueup.read.ids import IdTypes
 from trueup.read.rows import Notices
@@ -151,8 +151,9 @@ class _Reader:
             if len(missing):
                 of_file = takewhile(lambda other: other.file == batch.file, further)
                 count = len(missing) + sum(len(_missing(other, name)) for other in of_file)
-                first = batch.first_row + int(missing[0])
-                raise missing_values(name, count, first, batch.file, _line(batch, first))
+                first = int(missing[0])
+                position, line = batch.first_row + first, batch.line(first)
+                raise missing_values(name, count, position, batch.file, line)
 
     def arguments(self, batch: FileBatch) -> dict[str, Any]:
         return {
@@ -186,18 +187,8 @@ def _update(summary: LossSummary, batch: FileBatch, reader: _Reader, threads: in
         fields = reader.fields(batch)
         return summary.add(reader.arguments(batch), reader.labels, fields or None, threads)
     except InvalidInputError as error:
-        last = batch.first_row + batch.table.num_rows - 1
-        place = (
-            f"The index counts from row {batch.first_row} of {batch.file} "
-            f"(the batch ends with row {last}; rows are counted from 0)."
-        )
         index = _INDEX(error.got or "")
-        line = None if index is None else _line(batch, batch.first_row + int(index[1]))
-        place += "" if line is None else f" It is line {line} of the file."
+        place = f"in {batch.file}" if index is None else batch.place(int(index[1]))
         if error.got is None:
-            raise InvalidInputError(f"{error} {place}") from error
-        raise InvalidInputError(error.rule, error.got, f"{error.mend} {place}") from error
-
-
-def _line(batch: FileBatch, row: int) -> int | None:
-    return None if batch.csv is None else line_of(batch.file, row, batch.csv.sep)
+            raise InvalidInputError(f"{error} It is {place}.") from error
+        raise InvalidInputError(error.rule, error.got, f"{error.mend} It is {place}.") from error

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from trueup.arguments import raisable_limit
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.extras import needed_by
-from trueup.read.csv_files import CsvFile, Dialect, Role, open_csv_file, unreadable
+from trueup.read.csv_files import CsvFile, Dialect, Role, line_of, open_csv_file, unreadable
 from trueup.read.frames import require_columns
 from trueup.user_warning import warn_user
 
@@ -44,6 +44,16 @@ class FileBatch:
     file: Path
     first_row: int
     csv: CsvFile | None
+
+    def line(self, row: int) -> int | None:
+        """Return the line of a CSV file on which a row of the batch ends."""
+        return None if self.csv is None else line_of(self.file, self.first_row + row, self.csv.sep)
+
+    def place(self, row: int) -> str:
+        """Say where a row of the batch lies."""
+        line = self.line(row)
+        place = f"row {self.first_row + row} of {self.file}, counted from 0"
+        return place if line is None else f"{place} (line {line} of the file)"
 
 
 def resolve(paths: Paths) -> list[Path]:

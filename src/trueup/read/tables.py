@@ -93,10 +93,7 @@ def rows_of_files(paths: Paths, column: str, dialect: Dialect | None = None) -> 
 def _place_of(row: int, batches: Iterator[FileBatch]) -> str:
     for batch in batches:
         if row < batch.table.num_rows:
-            place = f"row {batch.first_row + row} of {batch.file}, counted from 0"
-            csv = batch.csv
-            line = None if csv is None else line_of(batch.file, batch.first_row + row, csv.sep)
-            return place if line is None else f"{place} (line {line} of the file)"
+            return batch.place(row)
         row -= batch.table.num_rows
     return f"row {row} after the last one"
 
