@@ -82,9 +82,7 @@ class Loss(ABC):
         fitted_on : bool array of shape (k, n_groups)
             Groups that each bias is fitted on.
         """
-        selections = [groups[group] for groups in fitted_on]
-        weights = [None if weight is None else weight[mine] for mine in selections]
         return [
-            self.fit_bias(y_true[mine], margin[mine], own)
-            for mine, own in zip(selections, weights, strict=True)
+            self.fit_bias(y_true[mine], margin[mine], None if weight is None else weight[mine])
+            for mine in (groups[group] for groups in fitted_on)
         ]

@@ -20,11 +20,10 @@ from trueup.splits import CrossFit, Split, kernel_rule
 from trueup.summaries.batch import Batch, make_batch, probability_columns
 from trueup.summaries.field import FieldSummary, require_same_fields
 from trueup.summaries.logit_grid import LogitGrid
-from trueup.summaries.points import State, require_exact_biases, require_magnitude
+from trueup.summaries.points import RowTotals, State, require_exact_biases, require_magnitude
 from trueup.summaries.poisson import PoissonMoments
 from trueup.summaries.residual import ResidualMoments
 from trueup.summaries.storage import fields_from_json, pack, require_like, split_to_json
-from trueup.summaries.totals import RowTotals
 
 _DEFAULT_SPLIT = CrossFit()
 _CAREFUL_ROWS = 1 << 13  # after a row that the kernel doesn't take, before it is tried again

@@ -4,7 +4,7 @@ import pytest
 
 from trueup import CrossFit, HoldOut, InSample, Rolling
 from trueup.errors import InvalidInputError
-from trueup.splits.text import parse_split
+from trueup.splits.assignment import parse_split
 
 
 @pytest.mark.parametrize(
