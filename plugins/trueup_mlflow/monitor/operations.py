@@ -1,8 +1,4 @@
-"""Monitor registered models: estimated error before labels arrive, realized error after.
-
-The scheduler is the user's own: a cron job or an orchestrator calls :func:`estimate` with each
-batch. No estimate sees a change of the target given the features; :func:`realize` does.
-"""
+"""What is asked of a monitored version: an estimate, a comparison, its batches and its report."""
 
 from __future__ import annotations
 
@@ -26,8 +22,6 @@ from trueup_mlflow.monitor.session import Session
 from trueup_mlflow.monitor.store import MonitorStore
 from trueup_mlflow.write.monitor_items import BatchRecord, of_newest_metric
 from trueup_mlflow.write.segment_items import segments_of
-
-__all__ = ["compare", "estimate", "records", "report"]
 
 
 def estimate(
