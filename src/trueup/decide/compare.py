@@ -10,7 +10,6 @@ import numpy as np
 
 from trueup.decide.e_process import confidence_radius, prefix_moments
 from trueup.decide.pairing import (
-    FloatArray,
     Paired,
     PairedRuns,
     Values,
@@ -99,7 +98,8 @@ def compare(
     runs = pair_up(candidate, baseline, paired=paired, allow_failed=allow_failed)
     exponent = exponent_of(runs.differences)  # not 0 where float64 can't hold their squares
     differences = scaled_by(runs.differences, exponent)
-    difference, radius = _mean_and_radius(differences, 1.0 - confidence_level)
+    difference = float(np.mean(differences))
+    radius = float(confidence_radius(prefix_moments(differences), 1.0 - confidence_level)[-1])
     better = _probability_of_better(runs, confidence_level, greater_is_better)
     low, high = difference - radius, difference + radius
     least = float(scaled_by(np.array([min_effect]), exponent)[0])
@@ -123,11 +123,6 @@ def compare(
         pairs=runs.pairs,
         differences=runs.differences,
     )
-
-
-def _mean_and_radius(differences: FloatArray, alpha: float) -> tuple[float, float]:
-    moments = prefix_moments(differences)
-    return float(np.mean(differences)), float(confidence_radius(moments, alpha)[-1])
 
 
 def _probability_of_better(runs: PairedRuns, level: float, greater_is_better: bool) -> Proportion:

@@ -172,7 +172,8 @@ def _foretell(state: _State, raw: Raw) -> Outlook:
     mean = float(weight @ means)
     variance = state.covariance @ row @ row + _variance(raw)
     sd = float(np.sqrt(weight @ (variance + (means - mean) ** 2)))
-    return Outlook(float(np.log(_level(raw))) + mean + offset, sd)
+    level = raw.reference if raw.reference > 0.0 else raw.mse
+    return Outlook(float(np.log(level)) + mean + offset, sd)
 
 
 def _stretch(earlier: Sequence[Earlier]) -> float:
@@ -202,10 +203,6 @@ def _regressor(raw: Raw) -> tuple[FloatArray, float]:
 def _variance(raw: Raw) -> float:
     """Return the variance of the log error that the interval of the estimate stands for."""
     return (_log_ratio(raw.high, raw.low) / (2.0 * _Z)) ** 2 + _NOISE
-
-
-def _level(raw: Raw) -> float:
-    return raw.reference if raw.reference > 0.0 else raw.mse
 
 
 def _log_ratio(value: float, base: float) -> float:

@@ -69,7 +69,7 @@ def resolve(paths: Paths) -> list[Path]:
             )
         found |= dict.fromkeys(files)
     for file in found:
-        if not _is_utf8(str(file)):
+        if any("\ud800" <= letter <= "\udfff" for letter in str(file)):
             raise InvalidInputError(
                 "paths must be text in UTF-8", repr(str(file)), "Rename the file."
             )
@@ -80,10 +80,6 @@ def resolve(paths: Paths) -> list[Path]:
                 "Convert the file to parquet.",
             )
     return list(found)
-
-
-def _is_utf8(name: str) -> bool:
-    return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def require_rows(n_rows: int, files: Sequence[Path]) -> None:

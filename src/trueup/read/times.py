@@ -128,11 +128,8 @@ def _from_iso(text: str) -> date:
 
 def _by_format(text: str, time_format: str) -> date:
     moment = datetime.strptime(text, time_format)
-    return moment if _has_hour(time_format) else moment.date()
-
-
-def _has_hour(time_format: str) -> bool:
-    return any(f"%{letter}" in time_format for letter in "HIcXsz")
+    has_hour = any(f"%{letter}" in time_format for letter in "HIcXsz")
+    return moment if has_hour else moment.date()
 
 
 def _refuse_unread(

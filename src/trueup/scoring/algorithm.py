@@ -81,7 +81,8 @@ def _score(
     groups = [part.scored for part in parts]
     n, n_scored = int(sample.support.sum()), int(sample.support[groups].sum())
     vanilla, calibrated = _mean(values, weight), _mean(corrected, own_weight)
-    split_name = repr(split)
+    split_name, has_classes = repr(split), loss.task in ("binary", "multiclass")
+    n_classes = sample.support.shape[1] if has_classes else None
     return Evaluation(
         vanilla=vanilla,
         calibrated=calibrated,
@@ -101,7 +102,7 @@ def _score(
         n=int(sample.row_counts.sum()),
         n_scored=int(sample.row_counts[groups].sum()),
         fingerprint=f"{fingerprint:032x}:{split_name}",
-        spec=EvaluationSpec(loss.name, split_name, _n_classes(sample)),
+        spec=EvaluationSpec(loss.name, split_name, n_classes),
     )
 
 
@@ -226,7 +227,3 @@ def _take(weight: FloatArray | None, rows: _Rows) -> FloatArray | None:
 
 def _plain(bias: FloatArray) -> BiasTerm:
     return float(bias) if bias.ndim == 0 else tuple(float(term) for term in bias)
-
-
-def _n_classes(sample: Sample) -> int | None:
-    return sample.support.shape[1] if sample.loss.task in ("binary", "multiclass") else None

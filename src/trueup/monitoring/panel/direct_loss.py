@@ -77,28 +77,20 @@ feature_names={names}
 feature_infos={infos}
 
 """
-_INTEGERS = (
-    "split_feature",
-    "decision_type",
-    "left_child",
-    "right_child",
-    "leaf_count",
-    "internal_count",
-)
-_ORDER = (
-    "split_feature",
-    "split_gain",
-    "threshold",
-    "decision_type",
-    "left_child",
-    "right_child",
-    "leaf_value",
-    "leaf_weight",
-    "leaf_count",
-    "internal_value",
-    "internal_weight",
-    "internal_count",
-)
+_COLUMNS: dict[str, type[int] | type[float]] = {
+    "split_feature": int,
+    "split_gain": float,
+    "threshold": float,
+    "decision_type": int,
+    "left_child": int,
+    "right_child": int,
+    "leaf_value": float,
+    "leaf_weight": float,
+    "leaf_count": int,
+    "internal_value": float,
+    "internal_weight": float,
+    "internal_count": int,
+}
 _FREE_OF_CATEGORIES = (0, 2, 4, 6, 8, 10)  # decision types by numbers, however missing ones go
 _MOST_LEAVES = 4096
 
@@ -128,12 +120,12 @@ def _checked_tree(text: str, n_features: int) -> str:
     n_leaves = int(entries["num_leaves"])
     if not 1 <= n_leaves <= _MOST_LEAVES or entries["num_cat"] != "0":
         raise ValueError("a tree on numeric features expected")
-    columns = {name: _column(name, entries[name], n_leaves) for name in _ORDER}
+    columns = {name: _column(name, entries[name], n_leaves) for name in _COLUMNS}
     if n_leaves > 1:
         _require_tree(columns, n_leaves, n_features)
-    shrinkage = float(_numbers(entries["shrinkage"], 1)[0])
+    shrinkage = float(_numbers(entries["shrinkage"], 1, float)[0])
     lines = [f"num_leaves={n_leaves}", "num_cat=0"]
-    lines += [f"{name}={' '.join(map(repr, columns[name].tolist()))}" for name in _ORDER]
+    lines += [f"{name}={' '.join(map(repr, columns[name].tolist()))}" for name in _COLUMNS]
     return "\n".join([*lines, "is_linear=0", f"shrinkage={shrinkage!r}", "", "", ""])
 
 
@@ -142,7 +134,7 @@ def _column(name: str, text: str, n_leaves: int) -> NDArray[Any]:
     if n_leaves == 1 and name != "leaf_value":
         return np.zeros(0)
     n = n_leaves if name.startswith("leaf_") else n_leaves - 1
-    return _integers(text, n) if name in _INTEGERS else _numbers(text, n)
+    return _numbers(text, n, _COLUMNS[name])
 
 
 def _require_tree(columns: dict[str, NDArray[Any]], n_leaves: int, n_features: int) -> None:
@@ -161,19 +153,11 @@ def _require_tree(columns: dict[str, NDArray[Any]], n_leaves: int, n_features: i
         raise ValueError("a binary tree on the features expected")
 
 
-def _integers(text: str, n: int) -> NDArray[np.int64]:
-    return np.array([int(word) for word in _words(text, n)], dtype=np.int64)
-
-
-def _numbers(text: str, n: int) -> NDArray[np.float64]:
-    found = np.array([float(word) for word in _words(text, n)])
-    if not np.isfinite(found).all():
-        raise ValueError("finite numbers expected")
-    return found
-
-
-def _words(text: str, n: int) -> list[str]:
+def _numbers(text: str, n: int, kind: type[int] | type[float]) -> NDArray[Any]:
     words = text.split(" ") if text else []
     if len(words) != n:
         raise ValueError(f"{n} numbers expected, got {len(words)}")
-    return words
+    found = np.array([kind(word) for word in words])
+    if not np.isfinite(found).all():
+        raise ValueError("finite numbers expected")
+    return found
