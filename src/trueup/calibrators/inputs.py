@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 
 from trueup.errors import InvalidInputError
 from trueup.losses import EPS
-from trueup.read.columns import read_weight, require_shape
+from trueup.read.columns import is_missing, read_weight, require_shape
 from trueup.read.targets import ROW_SUM_TOLERANCE
 
 FloatArray = NDArray[np.float64]
@@ -128,13 +128,8 @@ def _as_numbers(column: NDArray[Any]) -> NDArray[Any] | None:
 
 
 def _as_texts(column: NDArray[Any]) -> list[str | None]:
-    return [value if type(value) is str else _text(value) for value in column.tolist()]
-
-
-def _text(value: Any) -> str | None:
-    if value is None or type(value).__name__ == "NAType" or value != value:
-        return None
-    return str(value)
+    listed = column.tolist()
+    return [v if type(v) is str else None if is_missing(v) else str(v) for v in listed]
 
 
 def check_probabilities(X: Any) -> FloatArray:
