@@ -95,10 +95,9 @@ class _Gain:
     """
 
     scale: float
-    n: int = 0
+    sums: FloatArray = field(default_factory=lambda: np.zeros(3))
+    """Of 1, gains and squared gains."""
     largest: float = 0.0
-    total: float = 0.0
-    squares: float = 0.0
 
     def look(self, y_true: FloatArray, logit: FloatArray, n: int) -> None:
         """Add n rows, if all of their logits are from 0 to ``scale``."""
@@ -110,25 +109,22 @@ class _Gain:
             gains = np.where(np.abs(share.sum(axis=1) - 1.0) <= tolerance, 1.0, -1.0)
         else:
             gains = np.asarray((y_true - expit(logit)) ** 2 - (y_true - share) ** 2)
-        mean, square = float(gains.mean()), float((gains**2).mean())
-        self.add(_Gain(self.scale, n, float(logit.max()), mean * n, square * n))
+        self.sums += n * np.array([1.0, gains.mean(), (gains**2).mean()])
+        self.largest = max(self.largest, float(logit.max()))
 
     def add(self, other: _Gain) -> None:
-        self.n += other.n
+        self.sums += other.sums
         self.largest = max(self.largest, other.largest)
-        self.total += other.total
-        self.squares += other.squares
 
     def is_clear(self, n: int) -> bool:
         """Tell whether all n rows were added, and gain by more than two standard errors.
 
         Small logits of an early epoch do not.
         """
-        if self.n != n:
-            return False
-        mean = self.total / n
-        variance = max(self.squares / n - mean**2, 0.0)
-        return mean > 2.0 * float(np.sqrt(variance / n))
+        n_added, total, squares = self.sums.tolist()
+        mean = total / n
+        error = float(np.sqrt(max(squares / n - mean**2, 0.0) / n))
+        return bool(n_added == n and mean > 2.0 * error)
 
 
 @dataclass
