@@ -12,7 +12,7 @@ import optuna
 from numpy.typing import NDArray
 from optuna.trial import FrozenTrial, TrialState
 
-from trueup.decide.noise import SeedNoise, seed_noise
+from trueup.decide.race import SeedNoise, seed_noise
 from trueup.errors import UndefinedMetricError
 from trueup_optuna.shrunken_means import Results, Shrunken, shrunken_means, unit_cube
 from trueup_optuna.study.companions import companion
