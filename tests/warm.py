@@ -17,7 +17,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
 
-PROCESSES = get_context("forkserver")
+PROCESSES = get_context("forkserver")  # one for all tests of a worker, whoever asks first
 PROCESSES.set_forkserver_preload(
     [
         *("alembic.command", "click", "fastapi", "importlib_metadata", "jinja2"),

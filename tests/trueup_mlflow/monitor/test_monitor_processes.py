@@ -1,11 +1,7 @@
-"""Watchers that are killed, and two at once: no batch is lost and none is logged twice.
-
-The processes are forked from one that has imported what they need, which takes seconds each time.
-"""
+"""Watchers that are killed, and two at once: no batch is lost and none is logged twice."""
 
 import time
 import warnings
-from multiprocessing import get_context
 from signal import SIGKILL
 
 import mlflow
@@ -15,6 +11,7 @@ import pytest
 from mlflow import MlflowClient
 from sklearn.linear_model import LinearRegression
 from tests.databases import new_database
+from tests.warm import PROCESSES
 
 from trueup_cli.app import app
 from trueup_mlflow import monitor
@@ -27,10 +24,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning:mlflow"),
 ]
 URI = "models:/demand/1"
-PROCESSES = get_context("forkserver")
-PROCESSES.set_forkserver_preload(
-    ["mlflow.sklearn", "pandas", "sklearn.linear_model", "torch", "trueup_cli.app", __name__]
-)
 
 
 def draw(n, seed):
