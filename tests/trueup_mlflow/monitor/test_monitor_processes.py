@@ -1,7 +1,11 @@
-"""Watchers that are killed, and two at once: no batch is lost and none is logged twice."""
+"""Watchers that are killed, and two at once: no batch is lost and none is logged twice.
+
+The processes are forked from one that has imported what they need, which takes seconds each time.
+"""
 
 import time
 import warnings
+from multiprocessing import get_context
 from signal import SIGKILL
 
 import mlflow
@@ -11,7 +15,6 @@ import pytest
 from mlflow import MlflowClient
 from sklearn.linear_model import LinearRegression
 from tests.databases import new_database
-from tests.warm import PROCESSES
 
 from trueup_cli.app import app
 from trueup_mlflow import monitor
@@ -24,6 +27,10 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning:mlflow"),
 ]
 URI = "models:/demand/1"
+PROCESSES = get_context("forkserver")
+PROCESSES.set_forkserver_preload(
+    ["mlflow.sklearn", "pandas", "sklearn.linear_model", "torch", "trueup_cli.app", __name__]
+)
 
 
 def draw(n, seed):
