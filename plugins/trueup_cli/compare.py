@@ -155,7 +155,7 @@ def _all_of(outcomes: Sequence[Outcome]) -> Outcome:
 def _decisions(names: Sequence[str], options: dict[str, Any]) -> list[Decision]:
     from mlflow import MlflowClient
 
-    from trueup.decide.best_of import corrected_level
+    from trueup.decide.compare import corrected_level
     from trueup.decide.pairing import check_level
     from trueup_mlflow.compare.compare_runs import ComparisonOptions, compare_and_log
     from trueup_mlflow.compare.seed_runs import RunReader
