@@ -91,10 +91,10 @@ def _coverage_text(gained: dict[str, Any]) -> str:
 
 
 def _installation() -> Iterator[_Finding]:
-    python = ".".join(map(str, sys.version_info[:3]))
-    yield _Finding("ok", f"trueup {trueup.__version__}, Python {python}")
     from trueup._kernels import engine
 
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield _Finding("ok", f"trueup {trueup.__version__}, Python {python}")
     if engine.__name__.endswith("numpy_engine"):
         text = "numpy stands in for the loops in C: slower; with gcc or clang here, install again"
         yield _Finding("note", text)

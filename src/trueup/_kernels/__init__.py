@@ -31,6 +31,7 @@ class Engine(Protocol):
         Rows of a block: as many as what lies between two passes over it leaves in a core's cache.
     """
 
+    __name__: str
     BLOCK: int
 
     def absorb(
