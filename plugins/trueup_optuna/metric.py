@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import sem, t
 
 from trueup_optuna.pruner import SeedRacePruner
-from trueup_optuna.study.ranking import Standings, prefix_means, standings
+from trueup_optuna.study.ranking import Ranking, prefix_means, ranking_of
 from trueup_optuna.study.study_state import BUDGET, GOES_BY, GOES_BY_REASON, goes_by, pin
 from trueup_optuna.study.trial_state import Metric, has_seeds
 
@@ -57,7 +57,7 @@ def choose_metric(study: optuna.Study) -> bool:
     kept = study.user_attrs
     if BUDGET not in kept or GOES_BY in kept:
         return False
-    table = standings(study)
+    table = ranking_of(study)
     if np.isnan(table.vanilla).all():  # numbers, of which there is one metric
         return False
     choice = better_metric(table)
@@ -70,12 +70,12 @@ def choose_metric(study: optuna.Study) -> bool:
     return True
 
 
-def better_metric(table: Standings) -> Choice:
+def better_metric(table: Ranking) -> Choice:
     """Return the metric with the smaller noise, relative to the spread of configurations.
 
     Parameters
     ----------
-    table : Standings
+    table : Ranking
         All configurations so far; those with two seeds count.
 
     Returns

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup_optuna.study.ranking import Standings
+from trueup_optuna.study.ranking import Ranking
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -17,7 +17,7 @@ Claim = tuple[int, int]
 """Number of a configuration's trial, and the index of one of its seeds."""
 
 
-def next_claim(table: Standings, claimed: Collection[Claim], n_max: int) -> Claim | None:
+def next_claim(table: Ranking, claimed: Collection[Claim], n_max: int) -> Claim | None:
     """Return the training that is wanted next; None where nobody is left to race.
 
     ``claimed`` are those of the finals that are finished or under way; a configuration may have

@@ -20,9 +20,9 @@ from trueup_optuna.study.trial_state import (
     ELIMINATED,
     FAILED,
     LOG_E,
+    REPEAT_OF,
     STATUS,
     STOPPED_IN_EPOCH,
-    TWIN_OF,
     Metric,
     Reports,
     SeedRecord,
@@ -56,7 +56,7 @@ class Elimination:
 
 
 @dataclass(frozen=True)
-class Standings:
+class Ranking:
     """All configurations, in order of arrival."""
 
     trials: tuple[FrozenTrial, ...]  # the trial of each configuration
@@ -165,7 +165,7 @@ def prefix_means(values: FloatArray, n_seeds: NDArray[np.intp]) -> FloatArray:
     return np.asarray(np.where(n_seeds > 0, total / np.maximum(n_seeds, 1), np.inf))
 
 
-def standings(study: optuna.Study) -> Standings:
+def ranking_of(study: optuna.Study) -> Ranking:
     """Collect the seeds of the search and of the finals, if there were any."""
     trials = tuple(configurations(study.get_trials(deepcopy=False)))
     race = companion(study, "finals")
@@ -187,7 +187,7 @@ def standings(study: optuna.Study) -> Standings:
     gone = set(eliminations) | dropped
     closed = _numbers(race, CLOSED) | {t.number for t in trials if FAILED in t.user_attrs}
     contenders = [_contends(trial) and trial.number not in gone for trial in trials]
-    return Standings(
+    return Ranking(
         trials,
         sign(study) * table,
         sign(study) * padded(vanilla, table.shape),
@@ -217,7 +217,7 @@ def _searched(
 
 def _is_void(trial: FrozenTrial) -> bool:
     """Say whether the seeds of a trial don't count: it failed, or an earlier one has the same."""
-    return trial.state == TrialState.FAIL or TWIN_OF in trial.user_attrs
+    return trial.state == TrialState.FAIL or REPEAT_OF in trial.user_attrs
 
 
 def _contends(trial: FrozenTrial) -> bool:
