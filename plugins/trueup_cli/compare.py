@@ -157,16 +157,17 @@ def _decisions(names: Sequence[str], options: dict[str, Any]) -> list[Decision]:
 
     from trueup.decide.best_of import corrected_level
     from trueup.decide.pairing import check_level
-    from trueup_mlflow.compare.compare_runs import ComparisonOptions, compare_and_log
+    from trueup_mlflow.compare.compare_runs import compare_and_log
     from trueup_mlflow.compare.seed_runs import RunReader
     from trueup_mlflow.write.runs import experiment_ids
 
     *candidates, baseline = options["pipelines"]
-    how = ComparisonOptions(
-        paired={"auto": "auto", "yes": True, "no": False}[options["paired"]],  # type: ignore[arg-type]
-        confidence_level=corrected_level(options["confidence_level"], len(candidates)),
-        **{name: options[name] for name in _PASSED_ON},
-    )
+    how = {
+        "paired": {"auto": "auto", "yes": True, "no": False}[options["paired"]],
+        "confidence_level": corrected_level(options["confidence_level"], len(candidates)),
+        **{name: options[name] for name in ("min_effect", "greater_is_better", "allow_failed")},
+    }
+    allow_mismatch = options["allow_mismatch"]
     uri, found = existing_store(options["tracking_uri"]), []
     with in_options({"metric": "--metric"}), progress("compare", "decision") as count:
         check_level("confidence_level", options["confidence_level"])
@@ -177,7 +178,9 @@ def _decisions(names: Sequence[str], options: dict[str, Any]) -> list[Decision]:
         for name, candidate in zip(names, candidates, strict=False):
             for metric in metrics:
                 pair = (name, names[-1])
-                logged = compare_and_log(candidate, baseline, metric, reader, how, pair)
+                logged = compare_and_log(
+                    candidate, baseline, metric, reader, how, pair, allow_mismatch=allow_mismatch
+                )
                 outcome = gate_outcome(logged.comparison, options["gate"])
                 figure = figure_link(uri, logged.run_id)
                 found.append(Decision(*pair, metric, logged, outcome, figure))
@@ -207,6 +210,3 @@ def _metrics(asked: Sequence[str], reader: RunReader, pipelines: Sequence[str]) 
         )
     (key,) = pairs
     return [*dict.fromkeys([*(m for m in asked if m != "both"), key, f"calibrated_{key}"])]
-
-
-_PASSED_ON = ("min_effect", "greater_is_better", "allow_failed", "allow_mismatch")
