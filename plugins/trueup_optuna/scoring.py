@@ -143,10 +143,8 @@ def _refuse_two_numbers(result: tuple[Any, Any]) -> None:
         raise InvalidInputError(
             "the result of train must be (y_true, y_pred), an Evaluation or a number",
             f"two numbers, {result!r}",
-            (
-                "Return the one to tune, such as the loss, and keep the other with "
-                'trial.set_user_attr("accuracy", ...).'
-            ),
+            "Return the one to tune, such as the loss, and keep the other with "
+            'trial.set_user_attr("accuracy", ...).',
         )
 
 

@@ -77,10 +77,8 @@ def _require_probabilities(output: NDArray[Any]) -> None:
         raise InvalidInputError(
             "predictions must be probabilities",
             f"labels of dtype {output.dtype}",
-            (
-                "Log a model with predict_proba, or one whose predict returns probabilities "
-                '(pyfunc_predict_fn="predict_proba" for scikit-learn).'
-            ),
+            "Log a model with predict_proba, or one whose predict returns probabilities "
+            '(pyfunc_predict_fn="predict_proba" for scikit-learn).',
         )
 
 

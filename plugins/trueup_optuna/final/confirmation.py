@@ -225,10 +225,8 @@ def _rival(table: Ranking, best: int, against: Against | None) -> dict[str, Any]
         )
     if chosen.items() <= rival.items():
         raise InvalidInputError(
-            (
-                "against must be another configuration than the selected one, trial "
-                f"{table.numbers[best]}"
-            ),
+            "against must be another configuration than the selected one, trial "
+            f"{table.numbers[best]}",
             repr(against),
             "Leave against out to meet the runner-up.",
         )

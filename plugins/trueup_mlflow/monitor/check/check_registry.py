@@ -203,15 +203,11 @@ def check_uri(version: RegisteredVersion) -> str:
 
 def _not_its_own(version: RegisteredVersion, uri: str) -> InvalidInputError:
     return InvalidInputError(
-        (
-            f"{CHECK_URI_TAG} of {version.uri} must be a version of {check_name(version.name)!r} "
-            "that was made for it"
-        ),
+        f"{CHECK_URI_TAG} of {version.uri} must be a version of {check_name(version.name)!r} "
+        "that was made for it",
         repr(uri),
-        (
-            "Somebody has changed the tag: make the check again with trueup monitor init "
-            f"{version.uri} --reference FILE --target COLUMN."
-        ),
+        "Somebody has changed the tag: make the check again with trueup monitor init "
+        f"{version.uri} --reference FILE --target COLUMN.",
     )
 
 
