@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Gate = Literal["better", "not-worse"]
 EXIT_CODES: dict[Outcome, int] = {"passed": 0, "failed": 1, "inconclusive": 3}
 ROWS_DIFFER = 4
+_FROM_WORST: tuple[Outcome, ...] = ("failed", "inconclusive", "passed")
 
 
 @click.command("compare")
@@ -142,14 +143,8 @@ def _outcome(decisions: Sequence[Decision]) -> Outcome:
     by_candidate: dict[str, list[Outcome]] = {}
     for decision in decisions:
         by_candidate.setdefault(decision.candidate, []).append(decision.outcome)
-    joined = [_all_of(outcomes) for outcomes in by_candidate.values()]
-    return next((o for o in ("passed", "inconclusive") if o in joined), "failed")
-
-
-def _all_of(outcomes: Sequence[Outcome]) -> Outcome:
-    if "failed" in outcomes:
-        return "failed"
-    return "inconclusive" if "inconclusive" in outcomes else "passed"
+    worst = [min(outcomes, key=_FROM_WORST.index) for outcomes in by_candidate.values()]
+    return max(worst, key=_FROM_WORST.index)
 
 
 def _decisions(names: Sequence[str], options: dict[str, Any]) -> list[Decision]:
