@@ -12,7 +12,7 @@ from trueup._kernels import FloatArray, IntArray, UInt64Array
 from trueup._kernels.grid import new_table
 from trueup._kernels.plain import MAX_FOLDS, Absorbed, PlainRows
 
-BLOCK = 1 << 17  # as many as a conversion to float64 leaves in the cache; the loops cut it further
+BLOCK = 1 << 19  # rows between two returns to Python; the loops cut them further
 
 
 def absorb(

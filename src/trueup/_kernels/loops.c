@@ -24,7 +24,7 @@
 #define INLINE static inline
 #endif
 
-enum { STRIP = 256, HALF = N_BINS / 2, ROWS_OF_GROUP = 2 * N_BINS };
+enum { STRIP = 512, HALF = N_BINS / 2, ROWS_OF_GROUP = 2 * N_BINS };
 
 static const double BINS_PER_UNIT = 2.5, LIMIT = 38.0, EPS = 2.220446049250313e-16;
 static const uint64_t GOLDEN = 0x9E3779B97F4A7C15u, FIRST_FACTOR = 0xBF58476D1CE4E5B9u,
@@ -73,8 +73,7 @@ INLINE void add_hash(uint64_t word, HashSums *sums) {
     sums->high += mix(low);
 }
 
-FOR_EACH_PROCESSOR
-void hash_sums(const uint64_t *id, const double *label, const double *weight, ptrdiff_t n,
+INLINE void add_hashes(const uint64_t *id, const double *label, const double *weight, ptrdiff_t n,
                HashSums *sums) {
     HashSums own = {0, 0, 0};
     if (weight) {
@@ -88,73 +87,68 @@ void hash_sums(const uint64_t *id, const double *label, const double *weight, pt
     sums->upper += own.upper, sums->low += own.low, sums->high += own.high;
 }
 
-/* Group of a row by the hash of its id. The remainder is taken in exact float64. */
-INLINE double group_of(uint64_t id, Rule rule, double carry, double size, double inverse) {
-    uint64_t hashed = mix(id ^ rule.key);
-    if (rule.folds == 0) return hashed >= rule.limit ? 1.0 : 0.0;
-    double x = whole(hashed >> 32) * carry + whole(hashed & LOW_HALF);
-    return x - floor((x + 0.5) * inverse) * size; /* the half is more than rounding can take */
+FOR_EACH_PROCESSOR
+void hash_sums(const uint64_t *id, const double *label, const double *weight, ptrdiff_t n,
+               HashSums *sums) {
+    add_hashes(id, label, weight, n, sums);
 }
 
 /* ---- logits ---- */
 
-/* log(p / (1 - p)) = e log 2 + 2 atanh f, for p in [EPS, 1 - EPS]: e is the power of two that brings
- * q = 2^e (1 - p) nearest to p, by the bits of the two numbers, and f = (p - q) / (p + q). */
-INLINE double logit_of(double p) {
+/* In bins, log(p / (1 - p)) = e log 2 + 2 atanh f, for p in [EPS, 1 - EPS]: e is the power of two that
+ * brings q = 2^e (1 - p) nearest to p, by the bits of the two numbers, and f = (p - q) / (p + q). */
+INLINE double scaled_logit(double p) {
     const uint64_t bias = (uint64_t)1024 << 52, half = (uint64_t)1 << 51;
     uint64_t q_bits = bits_of(1.0 - p) - bias;
     uint64_t exponent = (bits_of(p) - q_bits + half) >> 52; /* e + 1024, which is positive */
-    double q = double_of(q_bits + (exponent << 52)), e = whole(exponent) - 1024.0;
+    double q = double_of(q_bits + (exponent << 52));
+    double e = double_of(exponent | BITS_OF_TWO_52) - (TWO_52 + 1024.0);
     double f = (p - q) / (p + q), s = f * f;
-    /* 2 atanh(f) / f by powers of f^2, for |f| <= 0.2, to 3e-17 of it */
-    double series = 0.15392596696221966;
-    series = series * s + 0.15246625336719352;
-    series = series * s + 0.18186564022689808;
-    series = series * s + 0.22222132327182004;
-    series = series * s + 0.28571429493291656;
-    series = series * s + 0.39999999995366287;
-    series = series * s + 0.6666666666667552;
-    series = series * s + 2.0;
-    return e * 0.6931471805599453 + series * f;
+    /* 2 atanh(f) / f by powers of f^2, for |f| <= 0.2, to 3e-17 of it; in pairs, which wait less. */
+    double square = s * s;
+    double lowest = BINS_PER_UNIT * 0.6666666666667552 * s + BINS_PER_UNIT * 2.0;
+    double low = BINS_PER_UNIT * 0.28571429493291656 * s + BINS_PER_UNIT * 0.39999999995366287;
+    double high = BINS_PER_UNIT * 0.18186564022689808 * s + BINS_PER_UNIT * 0.22222132327182004;
+    double highest = BINS_PER_UNIT * 0.15392596696221966 * s + BINS_PER_UNIT * 0.15246625336719352;
+    double series = (high + highest * square) * (square * square) + (lowest + low * square);
+    return e * (BINS_PER_UNIT * 0.6931471805599453) + series * f;
 }
 
 /* ---- moments ---- */
 
-/* Rows of a strip: the place in the bin with its powers, and the row of the table. */
+/* Rows of a strip: the place in the bin, and the row of the table. */
 typedef struct {
-    double u[STRIP], square[STRIP], fourth[STRIP], weight[STRIP];
+    _Alignas(64) double u[STRIP]; /* as long as a line of the cache, which vectors may fill */
+    double weight[STRIP];
     uint64_t bin[STRIP], id[STRIP];
 } Strip;
 
-INLINE void put_place(Strip *strip, ptrdiff_t i, double logit, double label) {
-    double scaled = logit * BINS_PER_UNIT, left = floor(scaled);
-    double u = 2.0 * (scaled - left) - 1.0, square = u * u;
-    strip->u[i] = u, strip->square[i] = square, strip->fourth[i] = square * square;
-    strip->bin[i] = bits_of(left + N_BINS * label + (TWO_52 + HALF)) - BITS_OF_TWO_52;
+INLINE void put_place(Strip *strip, ptrdiff_t i, double scaled, double label) {
+    double left = floor(scaled), twice = scaled - left;
+    strip->u[i] = (twice + twice) - 1.0;
+    strip->bin[i] = bits_of(left + (TWO_52 + HALF)) - BITS_OF_TWO_52 + (label != 0.0 ? N_BINS : 0);
 }
 
 /* Add weight u^k, k = 0 to 7: two vectors of four on one line of the cache. */
-#if defined(__GNUC__) && __GNUC__ >= 12 || defined(__clang__)
+#if defined(__clang__) || defined(__GNUC__)
 typedef double Four __attribute__((vector_size(32), aligned(8), may_alias));
 
-INLINE void add_powers(double *row, double u, double square, double fourth, double weight) {
-    Four first = {weight, weight, weight, weight};
-    first = __builtin_shufflevector(first, first * u, 0, 5, 2, 7);
-    first = __builtin_shufflevector(first, first * square, 0, 1, 6, 7);
-    ((Four *)row)[0] += first;
-    ((Four *)row)[1] += first * fourth;
+INLINE void add_powers(double *row, double u, double weight) {
+    double square = u * u, fourth = square * square, first = weight * u;
+    Four low = {weight, first, weight * square, first * square};
+    Four by = {fourth, fourth, fourth, fourth};
+    ((Four *)row)[0] += low;
+    ((Four *)row)[1] += low * by;
 }
 #else
-INLINE void add_powers(double *row, double u, double square, double fourth, double weight) {
-    double first[4] = {weight, weight * u, weight * square, weight * u * square};
-    for (int k = 0; k < 4; k++) row[k] += first[k], row[4 + k] += first[k] * fourth;
+INLINE void add_powers(double *row, double u, double weight) {
+    for (int k = 0; k < ORDER; k++, weight *= u) row[k] += weight;
 }
 #endif
 
 INLINE void deposit_strip(const Strip *strip, const double *weight, ptrdiff_t m, double *table) {
     for (ptrdiff_t i = 0; i < m; i++)
-        add_powers(table + ORDER * strip->bin[i], strip->u[i], strip->square[i], strip->fourth[i],
-                   weight ? weight[i] : 1.0);
+        add_powers(table + ORDER * strip->bin[i], strip->u[i], weight ? weight[i] : 1.0);
 }
 
 INLINE int are_below(const uint64_t *at, ptrdiff_t m, uint64_t end) {
@@ -170,7 +164,8 @@ int deposit(const double *logit, const int64_t *group, const double *label, cons
     Strip strip;
     for (ptrdiff_t start = 0; start < n; start += STRIP) {
         ptrdiff_t m = smaller(STRIP, n - start);
-        for (ptrdiff_t i = 0; i < m; i++) put_place(&strip, i, logit[start + i], label[start + i]);
+        for (ptrdiff_t i = 0; i < m; i++) 
+            put_place(&strip, i, logit[start + i] * BINS_PER_UNIT, label[start + i]);
         for (ptrdiff_t i = 0; i < m; i++)
             strip.bin[i] += ROWS_OF_GROUP * (uint64_t)group[start + i];
         if (!are_below(strip.bin, m, (uint64_t)n_table)) return 0;
@@ -190,7 +185,7 @@ INLINE int place_strip(const Rows *rows, ptrdiff_t start, ptrdiff_t m, Strip *st
     for (ptrdiff_t i = 0; i < m; i++) {
         double y = label[i], x = prediction[i];
         n_bad += !((x >= low) & (x <= high) & ((y == 0.0) | (y == 1.0)));
-        put_place(strip, i, is_logit ? x : logit_of(x), y);
+        put_place(strip, i, is_logit ? x * BINS_PER_UNIT : scaled_logit(x), y);
     }
     return n_bad == 0;
 }
@@ -208,18 +203,23 @@ INLINE void put_ids(const Rows *rows, ptrdiff_t start, ptrdiff_t m, Strip *strip
         for (ptrdiff_t i = 0; i < m; i++) strip->id[i] = rows->first_row + (uint64_t)(start + i);
 }
 
+/* Add the rows of the table before the group of each row. A remainder is taken in exact float64. */
 INLINE void add_groups(Strip *strip, ptrdiff_t m, Rule rule) {
     if (rule.folds == 1) return;
-    const double size = (double)rule.folds, inverse = 1.0 / size;
-    const double carry = rule.folds ? (double)(((uint64_t)1 << 32) % (uint64_t)rule.folds) : 0.0;
-    if (rule.folds)
-        for (ptrdiff_t i = 0; i < m; i++) {
-            double group = group_of(strip->id[i], rule, carry, size, inverse);
-            strip->bin[i] += bits_of(group * ROWS_OF_GROUP + TWO_52) - BITS_OF_TWO_52;
-        }
-    else
+    if (rule.folds == 0) {
         for (ptrdiff_t i = 0; i < m; i++)
             strip->bin[i] += mix(strip->id[i] ^ rule.key) >= rule.limit ? ROWS_OF_GROUP : 0;
+        return;
+    }
+    const double size = (double)rule.folds, inverse = 1.0 / size;
+    const double half = 0.5 * inverse; /* more than rounding can take */
+    const double carry = (double)(((uint64_t)1 << 32) % (uint64_t)rule.folds);
+    for (ptrdiff_t i = 0; i < m; i++) {
+        uint64_t hashed = mix(strip->id[i] ^ rule.key);
+        double x = whole(hashed >> 32) * carry + whole(hashed & LOW_HALF);
+        double group = x - floor(x * inverse + half) * size;
+        strip->bin[i] += bits_of(group * ROWS_OF_GROUP + TWO_52) - BITS_OF_TWO_52;
+    }
 }
 
 /* Count rows, and rows of positive weight, by group and label. */
@@ -261,7 +261,7 @@ static int absorb_strip(const Rows *rows, ptrdiff_t start, ptrdiff_t m, Rule rul
         for (ptrdiff_t i = 0; i < m; i++) strip.weight[i] = weight[i] * weight[i];
         deposit_strip(&strip, strip.weight, m, squared_moments);
     }
-    hash_sums(strip.id, rows->label + start, weight, m, sums);
+    add_hashes(strip.id, rows->label + start, weight, m, sums);
     return 1;
 }
 

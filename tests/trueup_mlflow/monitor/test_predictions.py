@@ -39,6 +39,11 @@ def loaded(tmp_path, make, signature=None):
     return LoadedModel.load(path)
 
 
+def save(classifier, path):
+    options = {"serialization_format": "cloudpickle", "pip_requirements": []}
+    mlflow.sklearn.save_model(classifier, path, **options)
+
+
 def rows(n=60, seed=0):
     rng = np.random.default_rng(seed)
     a = rng.normal(size=n)
@@ -97,7 +102,7 @@ def test_named_classes_and_codes_of_a_classifier(tmp_path):
         labels = np.where(reference["y"] > 0, classes[1], classes[0])
         path = str(tmp_path / f"model{number}")
         model = LogisticRegression().fit(reference[["a"]], labels)
-        mlflow.sklearn.save_model(model, path, serialization_format="cloudpickle")
+        save(model, path)
         schema = check(LoadedModel.load(path), reference.assign(y=labels)).schema
         assert schema.classes == tuple(map(str, classes))
         assert 0.0 < schema.reference_error < 0.2
@@ -246,7 +251,7 @@ def test_a_model_that_lacks_the_class_of_the_reference_is_refused_in_words(tmp_p
     for number, labels in enumerate((named, reference["y"].astype(float))):
         path = str(tmp_path / f"model{number}")
         model = LogisticRegression().fit(reference[["a"]], labels)
-        mlflow.sklearn.save_model(model, path, serialization_format="cloudpickle")
+        save(model, path)
     found = LoadedModel.load(path).predict(reference, schema)
     assert np.array_equal(found, model.predict_proba(reference[["a"]])[:, 1])
     with pytest.raises(InvalidInputError, match=r"know the class '1' .* \['churn', 'stay'\]"):
