@@ -121,13 +121,8 @@ def _names(options: dict[str, Any]) -> list[str]:
 def gate_outcome(comparison: Comparison, gate: Gate) -> Outcome:
     """Say whether the interval of the difference lies on the right side of the gate's bound.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        The decision, with its ``min_effect``.
-    gate : {"better", "not-worse"}
-        Whether the candidate must be better by more than ``min_effect``, or must not be worse by as
-        much; without ``min_effect`` both ask the same.
+    The candidate must be "better" by more than the decision's ``min_effect``, or "not-worse" by as
+    much; without ``min_effect`` both ask the same.
     """
     worst, best = comparison.high, comparison.low
     if comparison.greater_is_better:

@@ -42,18 +42,11 @@ class Point:
 
 @dataclass(frozen=True)
 class RunWriter:
-    """Writes results to one run.
+    """Writes results to one run, by default the active one, and a new one where none is active.
 
     Each method returns whether the result was written. A failure is a ``TrueupWarning`` and, where
-    the store still answers, a tag ``trueup.skipped.<key>``.
-
-    Parameters
-    ----------
-    run_id : str, optional
-        The run; by default the active run, and a new one where none is active, as in
-        ``mlflow.log_metric``.
-    client : mlflow.tracking.MlflowClient, optional
-        Client of the store; one for the current tracking URI by default.
+    the store still answers, a tag ``trueup.skipped.<key>``. The client is that of the store, by
+    default one for the current tracking URI.
     """
 
     run_id: str | None = None
