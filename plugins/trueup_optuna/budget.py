@@ -47,13 +47,7 @@ _LEAST = 10
 
 
 class Spending:
-    """Where a study with a budget stands.
-
-    Parameters
-    ----------
-    study : optuna.Study
-        Begun with ``SeedObjective(budget=...)``.
-    """
+    """Where a study that was begun with ``SeedObjective(budget=...)`` stands."""
 
     def __init__(self, study: optuna.Study) -> None:
         self.budget = int(study.user_attrs[BUDGET])
@@ -132,14 +126,9 @@ class Spending:
 
 
 class BudgetedSearch:
-    """What a trial of a search with a budget does.
+    """What a trial does in a search with a budget of trainings, the finals included.
 
-    Parameters
-    ----------
-    trainings : int
-        Of search and finals together, at least 10.
-    n_max : int
-        Seeds that a configuration may have.
+    A configuration may have ``n_max`` seeds.
     """
 
     def __init__(self, trainings: int, n_max: int) -> None:

@@ -73,23 +73,11 @@ def choose_metric(study: optuna.Study) -> bool:
 def better_metric(table: Ranking) -> Choice:
     """Return the metric with the smaller noise, relative to the spread of configurations.
 
-    Parameters
-    ----------
-    table : Ranking
-        All configurations so far; those with two seeds count.
-
-    Returns
-    -------
-    Choice
-        The calibrated metric only where its noise is smaller beyond chance, since few repeats show
-        hardly more than that; else the vanilla loss.
-
-    Notes
-    -----
-    Noise is the variance of a seed within the repeated configurations, spread the variance of the
-    means of all. Both metrics come from the same trainings, so the ratio of their noises is known
-    better than either. The bound on its logarithm is the jackknife's over configurations, with a t
-    quantile.
+    The calibrated metric only where its noise is smaller beyond chance, since few repeats show
+    hardly more than that; else the vanilla loss. Noise is the variance of a seed within the
+    repeated configurations, spread the variance of the means of all. Both metrics come from the
+    same trainings, so the ratio of their noises is known better than either. The bound on its
+    logarithm is the jackknife's over configurations, with a t quantile.
     """
     rows = np.flatnonzero(table.n_seeds >= 2)
     if len(rows) < _LEAST:

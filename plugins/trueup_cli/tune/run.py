@@ -140,10 +140,7 @@ def loaded_train(target: str, space: str | None) -> Train:
 def run_stage(plan: TunePlan, stage: Stage, worker: int = 0, stop: Event | None = None) -> None:
     """Work on one stage of a plan until it is done; any number of processes may do so.
 
-    Raises
-    ------
-    KeyboardInterrupt
-        Between two seeds, once ``stop`` is set.
+    Raises KeyboardInterrupt between two seeds, once ``stop`` is set.
     """
     study, stop = open_study(plan), stop or Event()
     train = _until(stop, plan_train(plan))

@@ -156,19 +156,10 @@ def evaluation_items(
 ) -> LogItems:
     """Return the metrics and tags of one evaluation.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What was computed.
-    prefix : str
-        Put before the loss, and before the keys of fields.
-    key : str, optional
-        ``K`` itself, where the user chose it; prefix + loss by default.
-    vanilla : bool, default True
-        Whether the vanilla value is among the items; False where the user has logged it.
-    root : bool, default False
-        Whether ``K`` is the square root of the loss (RMSE): the calibrated value and the bias cost
-        are then those of the root; the bias term stays in units of the target.
+    ``prefix`` is put before the loss and before the keys of fields; ``key`` is ``K`` itself, where
+    the user chose it. Without ``vanilla`` the user has logged that value. With ``root`` ``K`` is
+    the square root of the loss (RMSE): the calibrated value and the bias cost are then those of the
+    root; the bias term stays in units of the target.
     """
     name = metric_key(evaluation.spec.loss, prefix) if key is None else key
     return _finite(

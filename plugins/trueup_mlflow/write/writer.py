@@ -84,10 +84,7 @@ class RunWriter:
         return self._guarded(key, lambda: self._client.log_image(self._run_id, draw(), path))
 
     def require_store(self) -> None:
-        """Raise where the store was silent lately, before a request that would wait for it again.
-
-        Raises TrueupError if a write to the store had no answer in the last minute.
-        """
+        """Raise TrueupError where the store had no answer in the last minute."""
         if SILENT.is_open(self._place):
             raise TrueupError(f"the store does not answer: nothing is written for {COOLDOWN:.0f} s")
 
