@@ -196,11 +196,7 @@ def keep_further_seed(study: optuna.Study, number: int, index: int, record: Seed
 
 
 def pin_budget(study: optuna.Study, trainings: int | None) -> None:
-    """Keep the budget in the study; it may change, but not come or go.
-
-    Raises StateMismatchError if a study that was begun without one gets a budget, or the other way
-    round.
-    """
+    """Keep the budget in the study; it may change, but not come or go."""
     known = study.user_attrs.get(BUDGET)
     if known is None and trainings is not None and has_seeds(study):
         raise StateMismatchError(
@@ -228,10 +224,7 @@ def stop_search(study: optuna.Study) -> None:
 
 
 def _keep_drawn(trial: optuna.Trial, others: Sequence[FrozenTrial]) -> None:
-    """Let a trial that is not trained keep the parameters that the sampler drew together.
-
-    A pruned trial without any leaves none that all trials share, and samplers draw one by one then.
-    """
+    """Let a pruned trial keep what the sampler drew, or no parameter is left that all share."""
     spaces: dict[str, BaseDistribution] = {}
     for other in others:
         spaces.update(other.distributions)

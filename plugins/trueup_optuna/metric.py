@@ -35,10 +35,7 @@ class Choice:
 
 
 def pin_metric(study: optuna.Study, asked: Metric | None) -> None:
-    """Keep the metric that was asked for; one that was chosen before can't be left.
-
-    Raises StateMismatchError if the study goes by another one.
-    """
+    """Keep the metric that was asked for; a study that goes by another one is refused."""
     kept = study.user_attrs
     if asked is None and BUDGET in kept and isinstance(study.pruner, SeedRacePruner):
         asked = "calibrated"  # it compares what is reported, from the first trial on

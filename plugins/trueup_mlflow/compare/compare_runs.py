@@ -139,8 +139,8 @@ def compare_and_log(
 ) -> LoggedComparison:
     """Read both pipelines, decide, and log the decision; see :func:`compare_runs`.
 
-    ``how`` holds keywords of :func:`trueup.comparison.compare`. The run is named by ``names``; by
-    what the filters ask for, where these are the defaults.
+    ``how`` holds keywords of :func:`trueup.comparison.compare`. The default names stand for what
+    the filters ask for.
     """
     both = TwoPipelines(reader.read("candidate", candidate), reader.read("baseline", baseline))
     both.check(metric, allow_failed=how["allow_failed"])

@@ -89,10 +89,7 @@ def estimate_segments(
 
 
 def _keys(segment: str, column: pd.Series) -> pd.Series:
-    """Return the level of each row as it stands in keys of metrics; None where there is none.
-
-    No two levels may have the same key.
-    """
+    """Return the level of each row as keys of metrics have it, one for each; None where none is."""
     keys = {
         level: _NOT_IN_KEYS.sub("_", f"{segment}/{level}") for level in column.dropna().unique()
     }

@@ -22,10 +22,7 @@ _PARAMS_AT_ONCE = 100  # MLflow takes no more in a request
 
 
 def mark_as_model_training(client: Any, experiment_id: str) -> None:
-    """Let the page of an experiment open with metrics, unless somebody has chosen its kind.
-
-    A failure is of no consequence.
-    """
+    """Let the page of an experiment open with metrics, unless its kind was chosen; never fail."""
     with suppress(Exception):
         if KIND_TAG not in client.get_experiment(experiment_id).tags:
             client.set_experiment_tag(experiment_id, KIND_TAG, MODEL_DEVELOPMENT)

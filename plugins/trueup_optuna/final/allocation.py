@@ -41,30 +41,13 @@ def next_claim(table: Ranking, claimed: Collection[Claim], n_max: int) -> Claim 
 def next_training(
     mean: FloatArray, variance: FloatArray, n_seeds: IntArray, alive: BoolArray, n_max: int
 ) -> IntArray:
-    """Return the configuration to train next.
+    """Return the configuration to train next, of shape (...,).
 
-    Parameters
-    ----------
-    mean : array of shape (..., k)
-        Mean result of each configuration, lower = better.
-    variance : array of shape (..., k)
-        Variance of a single result over seeds.
-    n_seeds : int array of shape (..., k)
-        Seeds of each configuration, those in training included.
-    alive : bool array of shape (..., k)
-        Configurations that may still win.
-    n_max : int
-        Seeds that a configuration may have.
+    It is the leader (lowest mean) or its rival (lowest mean minus one standard error among the
+    others), whichever has fewer seeds; -1 where fewer than two are alive or all have ``n_max``
+    seeds. ``mean`` (lower = better), ``variance`` of a single result, ``n_seeds`` (those that are
+    in training included) and ``alive`` are of shape (..., k).
 
-    Returns
-    -------
-    int array of shape (...,)
-        Index of the leader (lowest mean) or of its rival (lowest mean minus one standard error
-        among the others), whichever has fewer seeds; -1 where fewer than two are alive or all have
-        ``n_max`` seeds.
-
-    Notes
-    -----
     The sampling rule of LUCB (Kalyanakrishnan et al. 2012) with a standard error in place of its
     bound: the error rate is the eliminator's affair, this only spends the budget where it matters.
     """

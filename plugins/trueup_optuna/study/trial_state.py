@@ -41,23 +41,13 @@ def seed_key(index: int) -> str:
 
 @dataclass(frozen=True)
 class SeedRecord:
-    """Result of one training.
+    """Result of one training."""
 
-    Attributes
-    ----------
-    value : float
-        The calibrated metric, or the number that ``train`` returned.
-    seed : int
-        The seed itself, not its index.
-    vanilla : float or None
-        The metric without calibration; None where ``train`` returned a number.
-    split, fingerprint : str or None
-        The split and the fingerprint of the rows behind ``value``; None likewise.
-    """
-
-    value: float
-    seed: int
+    value: float  # the calibrated metric, or the number that ``train`` returned
+    seed: int  # the seed itself, not its index
+    # the metric without calibration; None where ``train`` returned a number
     vanilla: float | None = None
+    # the split and the fingerprint of the rows behind ``value``; None likewise
     split: str | None = None
     fingerprint: str | None = None
 
