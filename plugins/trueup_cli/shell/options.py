@@ -217,9 +217,8 @@ def _home(client: Any, name: str | None) -> str:
     """Return the id of an experiment, which is made where it is not there."""
     from mlflow.tracking.fluent import _get_experiment_id
 
-    from trueup_mlflow.write.runs import find_experiment
+    from trueup_mlflow.write.runs import ensure_experiment
 
     if not name:
         return str(_get_experiment_id())
-    known = find_experiment(client, name, argument="--experiment-name")
-    return str(client.create_experiment(name) if known is None else known.experiment_id)
+    return ensure_experiment(client, name, argument="--experiment-name")

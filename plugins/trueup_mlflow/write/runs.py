@@ -113,6 +113,19 @@ def find_experiment(client: Any, name: str, *, argument: str) -> Experiment | No
     return found
 
 
+def ensure_experiment(client: Any, name: str, *, argument: str) -> str:
+    """Return the id of an experiment, which is made where it is not there."""
+    found = find_experiment(client, name, argument=argument)
+    if found is None:
+        try:
+            return str(client.create_experiment(name))
+        except MlflowException:  # another process was faster
+            found = find_experiment(client, name, argument=argument)
+            if found is None:
+                raise
+    return str(found.experiment_id)
+
+
 def new_run(client: Any, experiment_id: str, tags: Mapping[str, str]) -> str:
     """Begin a run that is nobody's active one, and return its id; no tag holds a password."""
     clean = {name: without_credentials(value) for name, value in tags.items()}
