@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import numpy as np
@@ -64,10 +64,6 @@ class LogItems:
         """Tags of the result and ``trueup.skipped.<key>`` of each skipped key."""
         reasons = {skipped_tag(key): reason for key, reason in self.skipped.items()}
         return {**self.tags, **{tag: text[:_MAX_REASON_LENGTH] for tag, text in reasons.items()}}
-
-    def without_metrics(self) -> LogItems:
-        """Return the tags alone, where somebody else logs the metrics."""
-        return replace(self, metrics={})
 
 
 def is_of_ours(tags: Mapping[str, str]) -> bool:
