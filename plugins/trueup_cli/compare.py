@@ -145,7 +145,7 @@ def _outcome(decisions: Sequence[Decision]) -> Outcome:
 def _decisions(names: Sequence[str], options: dict[str, Any]) -> list[Decision]:
     from mlflow import MlflowClient
 
-    from trueup.decide.best_of import corrected_level
+    from trueup.decide.compare import corrected_level
     from trueup.decide.pairing import check_level
     from trueup_mlflow.compare.compare_runs import compare_and_log
     from trueup_mlflow.compare.seed_runs import RunReader

@@ -13,11 +13,11 @@ from trueup._kernels import Engine
 from trueup._kernels.hashing import HashRule
 from trueup._kernels.plain import PlainRows
 from trueup.errors import InvalidInputError
+from trueup.fields.columns import require_fields
 from trueup.fields.levels import Levels
 from trueup.losses import FloatArray, Loss
 from trueup.losses.elementary import expit
 from trueup.read.columns import as_array, column, read_weight
-from trueup.read.frames import require_fields
 from trueup.read.ids import read_ids
 from trueup.read.rows import Notices, Place, Rows, read_rows
 from trueup.summaries.field import FieldSummary, read_whole_levels

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from packaging.requirements import InvalidRequirement, Requirement
 
 from trueup.errors import InvalidInputError
-from trueup.monitoring.networks.out_of_fold import is_refittable
+from trueup.monitoring.panel.fitting import is_refittable
 from trueup_mlflow.log.evaluated_model import raw_model
 from trueup_mlflow.monitor.batch.schema import Schema, class_name
 from trueup_mlflow.monitor.batch.signature import as_served, input_columns, single_output
