@@ -57,8 +57,8 @@ class Spending:
 
     def __init__(self, study: optuna.Study) -> None:
         self.budget = int(study.user_attrs[BUDGET])
-        self.table = standings(study)
         trials = study.get_trials(deepcopy=False)
+        self.table = standings(study, trials)
         self._lost = sum(_is_lost(trial) for trial in trials)
         self._failed_twins = {t.user_attrs.get(TWIN_OF) for t in trials if FAILED in t.user_attrs}
 
@@ -190,7 +190,7 @@ class BudgetedSearch:
     def end(self, trial: optuna.Trial) -> float:
         """Return the value of a trial, and stop the search once the rest is for the finals."""
         spending = Spending(trial.study)
-        if spending.shows_noise and choose_metric(trial.study):
+        if spending.shows_noise and choose_metric(trial.study, spending.table):
             spending = Spending(trial.study)
         if spending.search_is_over:
             stop_search(trial.study)

@@ -49,15 +49,16 @@ def pin_metric(study: optuna.Study, asked: Metric | None) -> None:
     pin(study, {GOES_BY: asked})
 
 
-def choose_metric(study: optuna.Study) -> bool:
+def choose_metric(study: optuna.Study, table: Standings | None = None) -> bool:
     """Choose where a study with a budget has not done so; say whether it has now.
 
-    The metric and the reason are kept in the study, and said once.
+    The metric and the reason are kept in the study, and said once. ``table`` are its standings,
+    where they are known.
     """
     kept = study.user_attrs
     if BUDGET not in kept or GOES_BY in kept:
         return False
-    table = standings(study)
+    table = standings(study) if table is None else table
     if np.isnan(table.vanilla).all():  # numbers, of which there is one metric
         return False
     choice = better_metric(table)

@@ -49,9 +49,9 @@ def test_search_and_finals_spend_the_budget_together(storage):
         calls.append(seed)
         return train(trial, seed)
 
-    study = searched(counted, storage=storage)
+    study = searched(counted, budget=24, storage=storage)
     table = finals(study, counted)
-    assert table.search_trainings + table.final_trainings == len(calls) == 60
+    assert table.search_trainings + table.final_trainings == len(calls) == 24
     assert table.final_trainings >= 2
     assert len(confirm(study, counted, n_seeds=2).values) == 2
 

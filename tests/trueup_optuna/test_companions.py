@@ -11,15 +11,15 @@ from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, confirm, fina
 from trueup_optuna.study.ranking import standings
 
 
-def tuned(storage, name, function=train, seed=0, final=8):
+def tuned(storage, name, function=train, seed=0):
     study = optuna.create_study(
         storage=storage,
         study_name=name,
         sampler=optuna.samplers.RandomSampler(seed=seed),
-        pruner=SeedRacePruner(8),
+        pruner=SeedRacePruner(4),
     )
-    study.optimize(SeedObjective(function, seeds=SeedList(8, confirm=3)), n_trials=8)
-    finals(study, function, budget=final)
+    study.optimize(SeedObjective(function, seeds=SeedList(8, confirm=3)), n_trials=4)
+    finals(study, function, budget=4)
     return study
 
 
@@ -37,7 +37,7 @@ def test_what_a_deleted_namesake_left_is_ignored(storage, study_name):
     confirmed = confirm(study, train, n_seeds=3)
     assert confirmed.values == tuple(result(best.trial.params["x"], s) for s in (8, 9, 10))
     again = optuna.load_study(study_name=study_name, storage=storage)
-    assert finals(again, train, budget=8) == finals(study, train, budget=8)
+    assert finals(again, train, budget=4) == finals(study, train, budget=4)
 
 
 def test_a_deleted_namesake_is_named_once():
@@ -46,7 +46,7 @@ def test_a_deleted_namesake_is_named_once():
     optuna.delete_study(study_name="s", storage=storage)
     with pytest.warns(TrueupWarning, match=r"delete_study\(study_name='s::finals'"):
         study = tuned(storage, "s", seed=1)
-    finals(study, train, budget=10)  # without another word
+    finals(study, train, budget=6)  # without another word
 
 
 def test_a_copy_says_that_its_companions_were_left_behind_and_takes_them_when_copied():

@@ -211,14 +211,14 @@ def test_a_confirmation_leaves_failed_seeds_out_and_says_so():
 
 
 def test_the_selection_is_written_back(storage):
-    study = searched(storage=storage)
+    study = searched(storage=storage, n_trials=4)
     best_of_optuna = study.best_trial.number
-    table = finals(study, train, budget=10)
+    table = finals(study, train, budget=4)
     again = optuna.load_study(study_name=study.study_name, storage=storage)
     for one in (study, again):
         assert one.user_attrs[SELECTED]["number"] == table.selected
         assert one.best_trial.number == best_of_optuna
-        assert len(one.trials) == 10
+        assert len(one.trials) == 4
         if isinstance(storage, optuna.storages.JournalStorage):  # it keeps finished trials as is
             continue
         frame = one.trials_dataframe()
@@ -227,7 +227,7 @@ def test_the_selection_is_written_back(storage):
         row = table.rows[0]
         assert chosen[f"user_attrs_{MEAN}"].tolist() == [row.mean]
         assert chosen[f"user_attrs_{N_SEEDS}"].tolist() == [row.n_seeds]
-    finals(study, train, budget=20)
+    finals(study, train, budget=7)
     flags = [trial.user_attrs.get(SELECTED) for trial in study.trials]
     assert isinstance(storage, optuna.storages.JournalStorage) or flags.count(True) == 1
 
