@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -34,13 +34,10 @@ _INSTALLED_AS = {"transformers": "'transformers[torch]'"}  # its Trainer needs a
 _FOR_TYPES = re.compile(r"^    from (\S+) import \(?\s*(\w+) as \2\b", re.MULTILINE)
 
 
-def hand_on(
-    face: str, home: Mapping[str, str] | None = None
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def hand_on(face: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a package whose names are imported on first use.
 
-    ``home`` has the module of each name in the package. Without it the names are those that the
-    face imports for types: ``from module import name as name``.
+    They are those that the face imports for types: ``from module import name as name``.
 
     Examples
     --------
@@ -49,11 +46,8 @@ def hand_on(
     >>> get("compare").__module__, "compare" in names()
     ('trueup.decide.compare', True)
     """
-    if home is None:
-        with open(str(sys.modules[face].__file__), encoding="utf-8") as source:
-            modules = {name: module for module, name in _FOR_TYPES.findall(source.read())}
-    else:
-        modules = {name: f"{face}.{module}" for name, module in home.items()}
+    with open(str(sys.modules[face].__file__), encoding="utf-8") as source:
+        modules = {name: module for module, name in _FOR_TYPES.findall(source.read())}
 
     def get(name: str) -> Any:
         if name not in modules:

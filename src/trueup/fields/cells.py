@@ -10,9 +10,11 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+import trueup._kernels as kernels
 from trueup.fields.levels import Levels
 from trueup.losses import FloatArray
 from trueup.losses.elementary import dot
+from trueup.read.columns import packed
 
 TABLE_COLUMNS = 8
 """Columns of the table that kernels add up; see :meth:`LevelSums.of_table`."""
@@ -238,11 +240,13 @@ def group_rows(
     levels: Levels, y_true: FloatArray, y_proba: FloatArray, weight: FloatArray | None
 ) -> Cells:
     """Put rows in the order of their levels, which must all occur; weights of 1 are none."""
-    count = np.bincount(levels.codes, minlength=len(levels.names))
-    codes = levels.codes.astype(_narrowest(len(count)), copy=False)
-    order = np.argsort(codes, kind="stable")
-    weight = None if weight is None else _unless_ones(weight[order])
-    return Cells(levels.names, count, y_true[order], y_proba[order], weight, order)
+    given = (y_true, y_proba) if weight is None else (y_true, y_proba, weight)
+    columns = tuple(packed(values) for values in given)
+    count, order = np.empty(len(levels.names), np.intp), np.empty(len(y_true), np.intp)
+    label, proba, *weights = out = tuple(np.empty(len(y_true)) for _ in columns)
+    kernels.engine.sort_rows(packed(levels.codes), columns, count, order, out)
+    own = _unless_ones(weights[0]) if weights else None
+    return Cells(levels.names, count, label, proba, own, order)
 
 
 def _ranks(values: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -253,11 +257,6 @@ def _ranks(values: NDArray[np.intp]) -> NDArray[np.intp]:
 
 def _unless_ones(weight: FloatArray) -> FloatArray | None:
     return None if (weight == 1.0).all() else weight
-
-
-def _narrowest(n_levels: int) -> type[np.unsignedinteger]:
-    """Return the type of codes that is sorted fastest: sixteen bits go by radix."""
-    return np.uint16 if n_levels <= 1 << 16 else np.uint64
 
 
 def squared_error_slope(cells: Cells, y_proba: FloatArray) -> FloatArray:

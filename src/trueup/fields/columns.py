@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup._kernels import engine
+import trueup._kernels as kernels
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import LOSSES, FloatArray, Loss
 from trueup.losses.elementary import expit, scaled
@@ -95,8 +95,8 @@ def sums_by_code(
     n_codes = int(code.max()) + 1
     if not 0 < n_codes <= len(code) + 1:  # a table of other numbers could be as large as any
         return None
-    kernels = engine()
-    return (kernels.code_table if whole else kernels.code_sums)(code, label, proba, n_codes)
+    engine = kernels.engine
+    return (engine.code_table if whole else engine.code_sums)(code, label, proba, n_codes)
 
 
 def sums_by_bin(
@@ -106,7 +106,7 @@ def sums_by_bin(
     if not _are_plain([(y_true, "fiub"), (y_proba, "f")], sample_weight):
         return None
     label, proba = as_array(y_true, ""), as_array(y_proba, "")
-    return engine().bin_sums(label, proba, inner)
+    return kernels.engine.bin_sums(label, proba, inner)
 
 
 def _are_plain(columns: list[tuple[Any, str]], sample_weight: Any) -> bool:

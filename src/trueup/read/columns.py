@@ -194,6 +194,11 @@ def floats(
     return values
 
 
+def packed(values: NDArray[Any]) -> NDArray[Any]:
+    """Return an array as the kernels take it: contiguous and aligned, which nearly all are."""
+    return values if values.flags.carray else np.require(values, requirements=("C", "A"))
+
+
 def _no_numbers(array: NDArray[Any], name: str) -> InvalidInputError:
     """Return the refusal of text or objects, with the value that is to blame."""
     got, fix = f"dtype {array.dtype}", "Convert the column to floats."
@@ -242,7 +247,7 @@ def read_weight(sample_weight: Any, n: int, *, may_be_zero: bool = False) -> Flo
     if sample_weight is None:
         return None
     values = floats(column(sample_weight, "sample_weight"), "sample_weight")
-    weight = np.ascontiguousarray(values)  # products with strided weights round otherwise
+    weight = packed(values)  # products with strided weights round otherwise
     require_shape("sample_weight", weight, n)
     refuse_rows(
         weight < 0.0, weight, "sample_weight must not be negative", "Drop or fix the weights."

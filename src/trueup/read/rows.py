@@ -16,7 +16,7 @@ from trueup._kernels import UInt64Array
 from trueup.errors import UnscorableInputError
 from trueup.losses import FloatArray, Loss, for_columns, get_loss
 from trueup.losses.elementary import expit
-from trueup.read.columns import column, read_weight, require_rows
+from trueup.read.columns import column, packed, read_weight, require_rows
 from trueup.read.ids import FewIds, read_ids
 from trueup.read.targets import (
     ROW_SUM_TOLERANCE,
@@ -252,10 +252,10 @@ def read_rows(
     notices.look(targets, given, weight, is_logit=y_logit is not None)
     rows = Rows(
         loss=chosen,
-        y_true=targets,
-        margin=np.ascontiguousarray(margin),
+        y_true=packed(targets),
+        margin=packed(margin),
         weight=weight,
-        row_id=positions if row_id is None else read_ids(row_id, n),
+        row_id=positions if row_id is None else packed(read_ids(row_id, n)),
         times=None if times is None else read_times(times, n),
     )
     if place is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trueup._kernels import engine
+import trueup._kernels as kernels
 from trueup.errors import InvalidInputError, StateMismatchError
 from trueup.fields.calibration import FieldCalibration, calibration_of
 from trueup.fields.cells import TABLE_COLUMNS, LevelSums
@@ -83,7 +83,7 @@ class FieldSummary:
             read_weight(sample_weight, len(label)),
             FieldSummary(self.name, levels.names),
         )
-        engine().add_cells(levels.codes, label, proba, weight, batch.sums)
+        kernels.engine.add_cells(levels.codes, label, proba, weight, batch.sums)
         self.merge(batch)
 
     def merge(self, other: FieldSummary) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from trueup._kernels import Engine, UInt64Array, engine
+import trueup._kernels as _kernels
+from trueup._kernels import Engine, UInt64Array
 from trueup.arguments import whole_number
 from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
@@ -216,7 +217,7 @@ class LossSummary:
 
     def _summarise(self, batch: Batch, threads: int) -> tuple[Self, Notices]:
         """Return the summary of a batch; its blocks are dealt out to the threads."""
-        kernels = engine()
+        kernels = _kernels.engine
         try:
             shares = batch.map_shares(
                 lambda share: self._summarise_share(batch, share, kernels), kernels.BLOCK, threads
