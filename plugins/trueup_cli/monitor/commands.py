@@ -54,7 +54,6 @@ def init(model_uri: str, reference: str, all_missing: bool, **options: Any) -> N
     --row-id id
     """
     from trueup_mlflow import monitor as monitoring
-    from trueup_mlflow.monitor.batch.batches import init_missing
 
     options["ignore"] = options["ignore"] or ()
     if all_missing:
@@ -64,7 +63,7 @@ def init(model_uri: str, reference: str, all_missing: bool, **options: Any) -> N
                 f"--all-missing must come with models:/NAME, as it means every version; got "
                 f"{model_uri!r}. Drop the version, or --all-missing."
             )
-        made = init_missing(name, reference, **options)
+        made = monitoring.init_missing(name, reference, **options)
         for uri in made:
             echo(uri)
         if not made:
@@ -123,7 +122,6 @@ def _estimates(
     predicted: str | None,
 ) -> list[tuple[str, Any]]:
     from trueup_mlflow import monitor as monitoring
-    from trueup_mlflow.monitor.batch.batches import estimate_chunks, estimate_periods
 
     if time_column is None and period is not None:
         raise BadInput("--period must come with --time. Give both.")
@@ -136,7 +134,7 @@ def _estimates(
             model_uri, batch, segment=segment, at=at, predicted=predicted
         )
     if time_column is not None:
-        return estimate_periods(
+        return monitoring.estimate_periods(
             model_uri,
             batch,
             time_column=time_column,
@@ -145,7 +143,9 @@ def _estimates(
             predicted=predicted,
         )
     if chunk_rows is not None:
-        return estimate_chunks(model_uri, batch, rows=chunk_rows, at=at, predicted=predicted)
+        return monitoring.estimate_chunks(
+            model_uri, batch, rows=chunk_rows, at=at, predicted=predicted
+        )
     return [("", monitoring.estimate(model_uri, batch, at=at, predicted=predicted))]
 
 

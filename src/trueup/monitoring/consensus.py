@@ -141,8 +141,6 @@ class ConsensusEstimator:
             If shapes differ, values are not finite, or there are fewer than 30 rows.
         """
         require_one_order({"X": X, "y_pred": y_pred, "y_true": y_true})
-        with needed_by("ConsensusEstimator"):
-            import_module("sklearn")
         x = self._encoder.fit(X).transform(X)
         y_pred = finite_vector("y_pred", y_pred, len(x))
         y_true = finite_vector("y_true", y_true, len(x))
@@ -289,6 +287,8 @@ class ConsensusEstimator:
             return y_pred
         if not is_refittable(self.model):
             return None
+        with needed_by("ConsensusEstimator"):
+            import_module("sklearn")
         return out_of_fold_predictions(
             self.model, X, y_true, probability=self._binary, random_state=self.random_state
         )

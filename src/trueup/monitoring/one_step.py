@@ -164,11 +164,8 @@ class OneStepCheckModel:
             from trueup.monitoring.networks.check_network import fit_check_network
             from trueup.monitoring.networks.training import TrainingPlan, as_tensor, seeded
         self._center, self._spread = float(y_true.mean()), spread_of(y_true)
-        columns = (
-            as_tensor(x[None], self.device),
-            as_tensor(self._scaled(y_pred)[None], self.device),
-            as_tensor(self._scaled(y_true)[None], self.device),
-        )
+        rows = (x, self._scaled(y_pred), self._scaled(y_true))
+        columns = [as_tensor(one[None], self.device) for one in rows]
         self._network = fit_check_network(
             columns,
             seeded(self.random_state, self.device),
@@ -212,12 +209,11 @@ class OneStepCheckModel:
         NotFittedError
             If ``fit`` was not called.
         """
-        support = _fitted(self._support)
-        batch = Batch(self._encoder, X, y_pred)
+        batch, seed = Batch(self._encoder, X, y_pred), self.random_state
+        found = _fitted(self._support).judge(batch.sample(SUPPORT_ROWS, seed), seed)
         rows = batch.rows({"errors": self.squared_errors})["errors"]
         mse = float(rows.mean())
         low, high = log_interval(mse, batch_sampling_variance(rows))
-        found = support.judge(batch.sample(SUPPORT_ROWS, self.random_state), self.random_state)
         far = self.far_reasons(batch)
         return MSEEstimate(
             mse=mse,
@@ -229,6 +225,11 @@ class OneStepCheckModel:
             n=len(batch),
             diagnostics=found.diagnostics,
         ).checked()
+
+    def mean_error(self, X: Any, y_pred: Any) -> float:
+        """Return the ``mse`` of :meth:`estimate` alone: whether to trust it is not judged."""
+        rows = Batch(self._encoder, X, y_pred).rows({"errors": self.squared_errors})
+        return float(rows["errors"].mean())
 
     def far_reasons(self, batch: Batch) -> tuple[str, ...]:
         """Return the numbers that were cut at a million standard deviations, in words."""

@@ -56,8 +56,7 @@ class Check:
 
     def one_step_error(self, features: pd.DataFrame, prediction: Any) -> float:
         """Return what the paper's L says of a batch."""
-        found = self.one_step.estimate(features, prediction).value
-        return found / self.consensus.form.unit
+        return self.one_step.mean_error(features, prediction) / self.consensus.form.unit
 
 
 def train_check(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
@@ -12,7 +14,7 @@ from trueup.monitoring.networks.training import StackedMLP, TrainingPlan, train
 
 
 def fit_check_network(
-    columns: tuple[Tensor, Tensor, Tensor],
+    columns: Sequence[Tensor],
     generator: torch.Generator,
     *,
     objective: Objective,
