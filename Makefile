@@ -5,7 +5,7 @@ INSTALLED := .venv/.installed
 
 .PHONY: demo test bench hostile reproduce lint docs docs-check examples notebooks clean
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt build_loops.py $(wildcard src/trueup/_kernels/*.[ch])
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
 	touch $@

@@ -21,7 +21,6 @@ from pathlib import Path
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"):
     os.environ[name] = "1"
-os.environ["TRUEUP_ENGINE"] = "numba"  # compiled loops from the first call on
 
 import numpy as np  # noqa: E402  (the number of threads is read at the import)
 import pandas as pd  # noqa: E402
@@ -41,7 +40,7 @@ from trueup import (  # noqa: E402
 )
 from trueup.summaries import FieldSummary, LogLossSummary  # noqa: E402
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "numba", "pandas", "polars", "pyarrow")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "pandas", "polars", "pyarrow")
 REPETITIONS, FILE_REPETITIONS = 7, 3
 
 
@@ -115,7 +114,7 @@ def log_loss_works(rows: Rows) -> list[Work]:
     ]
 
 
-def without_numba(rows: Rows) -> Work:
+def without_compiled_loops(rows: Rows) -> Work:
     y, p = rows.y_true, rows.y_pred
 
     def run() -> float:
@@ -123,12 +122,12 @@ def without_numba(rows: Rows) -> Work:
         try:
             return evaluate(y, p).calibrated
         finally:
-            os.environ["TRUEUP_ENGINE"] = "numba"
+            del os.environ["TRUEUP_ENGINE"]
 
     def two_logs() -> float:
         return -float((y * np.log(p) + (1.0 - y) * np.log(1.0 - p)).mean())
 
-    title = "CrossFit(5), from probabilities, without numba"
+    title = "CrossFit(5), from probabilities, without compiled loops"
     return Work(title, "8", len(y), run, {"numpy, two logs": two_logs})
 
 
@@ -219,7 +218,7 @@ def peak():
 
 MEMORY = """
 import numpy as np
-import trueup, trueup.evaluation.evaluate, trueup._kernels.numba_engine
+import trueup, trueup.evaluation.evaluate
 n = {n}
 rng = np.random.default_rng(0)
 p = rng.random(n)
@@ -234,7 +233,6 @@ print(peak() - before)
 FILE = """
 import time
 import pandas, pyarrow.parquet
-import trueup._kernels.numba_engine
 from trueup import evaluate_files
 start, clock = time.process_time(), time.perf_counter()
 evaluate_files({path!r}, y_true="y", y_proba="p", row_id="id")
@@ -289,7 +287,6 @@ def file_lines(n: int) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.parquet"
         write_parquet(path, n)
-        fresh_process(FILE.format(path=str(path)))  # compiles, for the types of the file's columns
         works = {
             "evaluate_files, CrossFit(5)": FILE.format(path=str(path)),
             "polars lazy log loss, streaming": LAZY.format(path=str(path)),
@@ -340,7 +337,7 @@ def report(n: int, n_memory: int, n_file: int) -> str:
     first, rows = machine(), draw(n)
     works = [
         *log_loss_works(rows),
-        without_numba(rows),
+        without_compiled_loops(rows),
         summary_update(rows),
         *field_works(rows, 5_683, "2.5"),
         *field_works(rows, 100_000, "6"),

@@ -53,12 +53,16 @@ WAITS = [
     ),
     Wait("the same, 1,000 resamples", "500", "cost_1000", "–", ""),
     Wait("`trueup evaluate small.csv`", "400", "command", "pandas and scikit-learn", "script"),
-    Wait("first call on 1,100,000 rows, nothing cached", "500", "first", "scikit-learn", "sklearn"),
+    Wait("first call on 1,100,000 rows", "500", "first", "scikit-learn", "sklearn"),
     Wait("`evaluate`, 1,000 rows", ".12", "small", "scikit-learn `log_loss`", "sklearn_small"),
     Wait(
-        "HoldOut, 10,000,000 rows", "20", "hold_numba", "scikit-learn `log_loss`", "sklearn_large"
+        "HoldOut, 10,000,000 rows",
+        "20",
+        "hold_compiled",
+        "scikit-learn `log_loss`",
+        "sklearn_large",
     ),
-    Wait("CrossFit(5), the same rows", "22", "cross_numba", "the same", "sklearn_large"),
+    Wait("CrossFit(5), the same rows", "22", "cross_compiled", "the same", "sklearn_large"),
     Wait("the same without compiled kernels", "80", "cross_numpy", "the same", "sklearn_large"),
     Wait("a parquet file of 30,000,000 rows", "180", "parquet", "reading alone", "parquet_read"),
 ]
@@ -68,15 +72,13 @@ TOO_SLOW_BEFORE = {"cost_1000"}  # half a minute: its row of 100 resamples tells
 def in_process(work: str, checkout: Path, environment: dict[str, str]) -> float:
     """Return the milliseconds of a work in a new process that imports from a checkout."""
     paths = os.pathsep.join(str(checkout / folder) for folder in ("src", "plugins"))
-    with tempfile.TemporaryDirectory() as empty:
-        cache = {"NUMBA_CACHE_DIR": empty} if work == "first" else {}
-        run = subprocess.run(
-            [sys.executable, str(HERE), "--work", work],
-            env={**os.environ, **environment, **cache, "PYTHONPATH": paths},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+    run = subprocess.run(
+        [sys.executable, str(HERE), "--work", work],
+        env={**os.environ, **environment, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return float(run.stdout.splitlines()[-1])
 
 

@@ -102,7 +102,6 @@ def large(work: str) -> Callable[[], object]:
 def parquet() -> Callable[[], object]:
     from trueup import evaluate_files
 
-    os.environ["TRUEUP_ENGINE"] = "numba"
     return lambda: evaluate_files(os.environ["PARQUET"], y_true="y", y_proba="p", row_id="id")
 
 
@@ -156,7 +155,8 @@ WORKS: dict[str, Callable[[], Callable[[], object]]] = {
     "sklearn_small": lambda: sklearn_loss(1_000),
     "sklearn_large": lambda: sklearn_loss(10_000_000),
     **{
-        name: lambda name=name: large(name) for name in ("hold_numba", "cross_numba", "cross_numpy")
+        name: lambda name=name: large(name)
+        for name in ("hold_compiled", "cross_compiled", "cross_numpy")
     },
     "parquet": parquet,
     "parquet_read": parquet_read,

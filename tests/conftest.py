@@ -8,6 +8,7 @@ import sys
 
 import hypothesis
 import pytest
+from tests.engines import kernels as kernels
 from tests.postgresql import postgresql_url as postgresql_url  # one server for all tests
 
 # The same examples in every run, at whatever speed: a change fails by what it changes alone. Others

@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,8 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$\n?", re.DOTALL | re.MULTILINE)
 MARK = "\x1e"  # printed after each python block
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$")
 TOLERANCE = 1e-6
+Ran = subprocess.CompletedProcess[str]
+Run = Callable[..., Ran]  # of a command, with cwd and env
 
 
 @dataclass
@@ -46,13 +49,20 @@ def snippets(text: str) -> list[Snippet]:
     return found
 
 
-def run_python(found: list[Snippet], folder: Path, environment: dict[str, str]) -> list[str]:
+def in_a_process(command: list[str], *, cwd: Path, env: dict[str, str]) -> Ran:
+    """Run a command in a process of its own."""
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+
+
+def run_python(
+    found: list[Snippet], folder: Path, environment: dict[str, str], run: Run = in_a_process
+) -> list[str]:
     """Run the python blocks as one program, and return what each prints."""
     program = [s.body + f'\nprint("{MARK}")\n' for s in found if s.language == "python"]
     if not program:
         return []
     (folder / "page.py").write_text("".join(program))
-    printed = _run([sys.executable, "page.py"], folder, environment)
+    printed = _printed(run([sys.executable, "page.py"], cwd=folder, env=environment))
     return [part.lstrip("\n") for part in printed.split(MARK)[:-1]]
 
 
@@ -66,7 +76,8 @@ def run_console(
         while command.endswith("\\"):
             more, _, shown = shown.partition("\n")
             command = f"{command}\n{more}"
-        found.append((shown, _run(["bash", "-euc", command], folder, environment)))
+        ran = in_a_process(["bash", "-euc", command], cwd=folder, env=environment)
+        found.append((shown, _printed(ran)))
     return found
 
 
@@ -110,12 +121,9 @@ def _same_word(shown: str, printed: str) -> bool:
     return shown.rstrip() == printed.rstrip()
 
 
-def _run(command: list[str], folder: Path, environment: dict[str, str]) -> str:
-    run = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+def _printed(run: Ran) -> str:
     if run.returncode:
-        raise AssertionError(f"{command} exited {run.returncode}\n{run.stdout}\n{run.stderr}")
+        raise AssertionError(f"{run.args} exited {run.returncode}\n{run.stdout}\n{run.stderr}")
     return run.stdout
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -11,28 +11,21 @@ import trueup
 from trueup_cli.shell.failures import SuggestingGroup, one_line_failures
 from trueup_cli.shell.output import without_run_urls
 
-
-class _Entry(NamedTuple):
-    """A module of this package that holds a click command, and what the command does."""
-
-    module: str
-    summary: str
-
-
-COMMANDS = {
-    "apply": _Entry("apply", "Apply a saved calibrator to a file of predictions."),
-    "backfill": _Entry("backfill", "Log the metrics of predictions stored in finished runs."),
-    "calibrate": _Entry("calibrate", "Compare calibrators on a model's predictions, and fit one."),
-    "compare": _Entry("compare", "Decide whether one pipeline beats another, over seeds."),
-    "doctor": _Entry("doctor", "Check installation, switch and store; or what a run gained."),
-    "evaluate": _Entry("evaluate", "Score the predictions of files, vanilla and calibrated."),
-    "monitor": _Entry(
-        "monitor.commands", "Estimate the error of registered models before labels arrive."
+COMMANDS = {  # module of this package with the click command, and what the command does
+    "apply": ("apply", "Apply a saved calibrator to a file of predictions."),
+    "backfill": ("backfill", "Log the metrics of predictions stored in finished runs."),
+    "calibrate": ("calibrate", "Compare calibrators on a model's predictions, and fit one."),
+    "compare": ("compare", "Decide whether one pipeline beats another, over seeds."),
+    "doctor": ("doctor", "Check installation, switch and store; or what a run gained."),
+    "evaluate": ("evaluate", "Score the predictions of files, vanilla and calibrated."),
+    "monitor": (
+        "monitor.commands",
+        "Estimate the error of registered models before labels arrive.",
     ),
-    "report": _Entry("pages", "Write the page of an experiment or a model to one file."),
-    "resample": _Entry("resample", "Estimate a learner's error on new training sets."),
-    "tune": _Entry("tune.command", "Tune hyper-parameters on the calibrated metric, over seeds."),
-    "ui": _Entry("pages", "Show pipelines, comparisons, studies and models in the browser."),
+    "report": ("pages", "Write the page of an experiment or a model to one file."),
+    "resample": ("resample", "Estimate a learner's error on new training sets."),
+    "tune": ("tune.command", "Tune hyper-parameters on the calibrated metric, over seeds."),
+    "ui": ("pages", "Show pipelines, comparisons, studies and models in the browser."),
 }
 
 
@@ -42,18 +35,13 @@ class LazyGroup(SuggestingGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click passes it
         return sorted(COMMANDS)
 
-    def get_command(
-        self,
-        ctx: click.Context,
-        cmd_name: str,
-    ) -> click.Command | None:
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
             return None
         # tune runs the user's own script, as it would run without trueup
         ctx.with_resource(without_run_urls(if_secret=cmd_name == "tune"))
         with one_line_failures():
-            module = import_module(f"trueup_cli.{entry.module}")
+            module = import_module(f"trueup_cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, cmd_name)
         return command
 
@@ -63,7 +51,7 @@ class LazyGroup(SuggestingGroup):
         formatter: click.HelpFormatter,
     ) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name].summary) for name in sorted(COMMANDS)])
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in sorted(COMMANDS)])
 
     def invoke(self, ctx: click.Context) -> Any:
         with one_line_failures():

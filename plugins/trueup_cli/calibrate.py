@@ -12,6 +12,7 @@ from trueup.replace_file import replace_file_by
 from trueup_cli.shell.failures import BadInput, in_options
 from trueup_cli.shell.options import (
     AS_JSON,
+    TARGET,
     NewFile,
     check_place,
     label_values,
@@ -51,7 +52,7 @@ class _CalibratorName(click.Choice[str]):
 
 @click.command("calibrate")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--target", required=True, help="Column of the labels.")
+@TARGET
 @click.option("--label", "labels", multiple=True, help="The two classes, the positive one last.")
 @click.option("--proba", required=True, help="Column of P(positive class).")
 @click.option("--field", "fields", multiple=True, help="Column of a field; may be given again.")
@@ -83,11 +84,7 @@ class _CalibratorName(click.Choice[str]):
     type=NewFile(),
     help="JSON or CSV file of the fitted numbers, for use without trueup.",
 )
-@click.option(
-    "--figure",
-    type=NewFile(),
-    help="PNG file of what each origin said.",
-)
+@click.option("--figure", type=NewFile(), help="PNG file of what each origin said.")
 @click.option("--compare", is_flag=True, help="Compare on later rows, for the first field.")
 @click.option("--log", is_flag=True, hidden=True)  # to a run where MLflow would make one
 @AS_JSON
@@ -202,7 +199,6 @@ def _refuse_overwriting(options: dict[str, Any]) -> None:
 def _write(
     calibrator: Calibrator, decision: GuardDecision | None, name: str, options: dict[str, Any]
 ) -> Iterator[str]:
-    """Save what was asked for, and say where it is."""
     unchanged = decision is not None and not decision.kept
     effect = ", which returns the probabilities unchanged" if unchanged else ""
     if options["output"] is not None:

@@ -158,7 +158,8 @@ def _decisions(names: Sequence[str], options: dict[str, Any]) -> list[Decision]:
     from trueup.decide.best_of import corrected_level
     from trueup.decide.pairing import check_level
     from trueup_mlflow.compare.compare_runs import ComparisonOptions, compare_and_log
-    from trueup_mlflow.compare.seed_runs import RunReader, experiment_ids
+    from trueup_mlflow.compare.seed_runs import RunReader
+    from trueup_mlflow.write.runs import experiment_ids
 
     *candidates, baseline = options["pipelines"]
     how = ComparisonOptions(
@@ -196,8 +197,8 @@ def _metrics(asked: Sequence[str], reader: RunReader, pipelines: Sequence[str]) 
     """Return the metrics, `both` replaced by the one vanilla metric that has a calibrated one."""
     if "both" not in asked:
         return [*dict.fromkeys(asked)]
-    runs = [run for filter_string in pipelines for run in reader.read("pipeline", filter_string)]
-    keys = {key for run in runs for key in run.metrics}
+    runs = [reader.read("pipeline", filter_string) for filter_string in pipelines]
+    keys = {key for one in runs for run in one.values() for key in run.metrics}
     pairs = sorted(key for key in keys if f"calibrated_{key}" in keys)
     if len(pairs) != 1:
         raise BadInput(

@@ -27,7 +27,6 @@ class Decision:
 
     @property
     def sentence(self) -> str:
-        """The decision in words."""
         return self.logged.comparison.sentence(self.candidate, self.baseline)
 
     @property

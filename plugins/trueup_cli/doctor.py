@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple
 
 import click
@@ -93,6 +94,9 @@ def _coverage_text(gained: dict[str, Any]) -> str:
 def _installation() -> Iterator[_Finding]:
     python = ".".join(map(str, sys.version_info[:3]))
     yield _Finding("ok", f"trueup {trueup.__version__}, Python {python}")
+    if find_spec("trueup._kernels.loops") is None:
+        text = "numpy stands in for the loops in C: slower; with gcc or clang here, install again"
+        yield _Finding("note", text)
     for package in _PACKAGES:
         try:
             found = version(package)
@@ -133,7 +137,7 @@ def _store(tracking_uri: str | None) -> Iterator[_Finding]:
     from mlflow import MlflowClient, get_tracking_uri
 
     from trueup.redact import without_credentials
-    from trueup_mlflow.seeds.abandoned import end_abandoned
+    from trueup_mlflow.seeds.seed_processes import end_abandoned
 
     uri = without_credentials(tracking_uri or get_tracking_uri())
     place = place_of_store(tracking_uri or get_tracking_uri())

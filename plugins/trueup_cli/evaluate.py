@@ -23,6 +23,7 @@ from trueup.summaries import summary_type
 from trueup_cli.shell.failures import BadInput, in_options
 from trueup_cli.shell.options import (
     AS_JSON,
+    TARGET,
     check_place,
     label_values,
     logged_run,
@@ -46,7 +47,7 @@ _PREDICTIONS = ("proba", "logit", "pred")
 
 @click.command("evaluate")
 @click.argument("files", nargs=-1, required=True)
-@click.option("--target", required=True, help="Column of the labels.")
+@TARGET
 @click.option("--proba", multiple=True, help="Column of probabilities; one a class, in order.")
 @click.option("--logit", multiple=True, help="Column of log-odds or logits, in place of --proba.")
 @click.option("--pred", multiple=True, help="Column of predictions, for losses of numbers.")
@@ -127,7 +128,8 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
     refuse_one_column(options["target"], predictions, f"--{kind}")
     split = parse_split(options["split_text"])
     by_rows = bool(options["times"] or options["labels"])
-    by_rows = by_rows or (bool(options["fields"]) and not _are_large(files, _used(options)))
+    n_columns = len(_roles(options, predictions))
+    by_rows = by_rows or (bool(options["fields"]) and not _are_large(files, n_columns))
     summed_up = summary_type(options["loss"]) is not None and split.n_groups is not None
     with progress("evaluate", "row") as count:
         if by_rows or not summed_up or len(predictions) > 1:
@@ -151,11 +153,6 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
 
 def _are_large(files: Sequence[str], n_columns: int) -> bool:
     return sum(size_when_read(file, n_columns) for file in resolve(files)) > _LARGE_BYTES
-
-
-def _used(options: Mapping[str, Any]) -> int:
-    """Return the number of columns that are read."""
-    return len(_roles(options, _prediction_columns(options)[1]))
 
 
 def _evaluate_rows(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
@@ -259,7 +256,7 @@ def _floors(evaluation: Evaluation, prefix: str) -> dict[str, float]:
 
 
 def _log(evaluation: Evaluation, items: LogItems, options: Mapping[str, Any]) -> None:
-    from trueup_mlflow.log.log_fields import log_fields
+    from trueup_mlflow.log.log_evaluation import log_fields
     from trueup_mlflow.write.writer import Point, RunWriter
 
     with logged_run(options, "trueup evaluate") as (client, run_id):

@@ -34,12 +34,7 @@ _OF_NUMBERS = ("mean_squared_error", "poisson_deviance")
 @click.argument("learner", metavar="MODULE:LEARNER")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--target", required=True, help="Column of the labels.")
-@click.option(
-    "--features",
-    multiple=True,
-    callback=names_between,
-    help="Columns to learn from.",
-)
+@click.option("--features", multiple=True, callback=names_between, help="Columns to learn from.")
 @click.option("--ignore", multiple=True, callback=names_between, help="Columns to leave out.")
 @click.option(
     "--loss",
@@ -111,7 +106,6 @@ def resample(learner: str, file: Path, **options: Any) -> None:
 
 
 def _learner(target: str) -> Any:
-    """Return an estimator or a training function."""
     found = load_attribute(target, "LEARNER")
     takes_rows = inspect.isfunction(found) and bool(inspect.signature(found).parameters)
     if hasattr(found, "fit") and not isinstance(found, type):

@@ -69,7 +69,6 @@ class Spending:
 
     @property
     def spent(self) -> int:
-        """All trainings."""
         return int(self.table.n_seeds.sum()) + self._lost
 
     def twin(self, params: Mapping[str, Any], but: int) -> int | None:
@@ -80,7 +79,6 @@ class Spending:
         return None
 
     def n_seeds(self, number: int) -> int:
-        """Return the seeds that a configuration has."""
         return int(self.table.n_seeds[self.table.numbers.index(number)])
 
     def is_closed(self, number: int) -> bool:
@@ -149,10 +147,7 @@ class BudgetedSearch:
     def begin(self, trial: optuna.Trial) -> int | None:
         """Return the trial that has the parameters which the sampler has drawn, if there is one.
 
-        Raises
-        ------
-        optuna.TrialPruned
-            If the rest of the budget is for the finals.
+        Raises optuna.TrialPruned if the rest of the budget is for the finals.
         """
         spending = Spending(trial.study)
         if spending.search_is_over:
@@ -165,11 +160,8 @@ class BudgetedSearch:
     def next_seed(self, trial: optuna.Trial, number: int) -> int:
         """Mark a trial as a twin; return the index of the next seed for its parameters.
 
-        Raises
-        ------
-        optuna.TrialPruned
-            If they have had all seeds, or one of theirs failed. A sampler that proposes nothing
-            else ends the search.
+        Raises optuna.TrialPruned if they have had all seeds, or one of theirs failed. A sampler
+        that proposes nothing else ends the search.
         """
         trial.set_user_attr(TWIN_OF, number)
         spending = Spending(trial.study)
@@ -215,10 +207,8 @@ def keep_further_seed(study: optuna.Study, number: int, index: int, record: Seed
 def pin_budget(study: optuna.Study, trainings: int | None) -> None:
     """Keep the budget in the study; it may change, but not come or go.
 
-    Raises
-    ------
-    StateMismatchError
-        If a study that was begun without one gets a budget, or the other way round.
+    Raises StateMismatchError if a study that was begun without one gets a budget, or the other way
+    round.
     """
     known = study.user_attrs.get(BUDGET)
     if known is None and trainings is not None and has_seeds(study):

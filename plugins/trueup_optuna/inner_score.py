@@ -100,7 +100,6 @@ class InnerScore:
         return cls(scorer, -1.0, weight)
 
     def value(self, inducer: Any, X: Any, y: Any, pairs: Pairs, n_jobs: int | None) -> float:
-        """Return the mean over the test sets."""
         scores = Parallel(n_jobs=n_jobs)(delayed(self._score)(inducer, X, y, p) for p in pairs)
         return self.sign * float(np.mean(scores))
 

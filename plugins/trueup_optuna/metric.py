@@ -37,10 +37,7 @@ class Choice:
 def pin_metric(study: optuna.Study, asked: Metric | None) -> None:
     """Keep the metric that was asked for; one that was chosen before can't be left.
 
-    Raises
-    ------
-    StateMismatchError
-        If the study goes by another one.
+    Raises StateMismatchError if the study goes by another one.
     """
     kept = study.user_attrs
     if asked is None and BUDGET in kept and isinstance(study.pruner, SeedRacePruner):
@@ -100,7 +97,11 @@ def better_metric(table: Standings) -> Choice:
     noises = [
         (np.diff(values[rows, :2]) ** 2)[:, 0] for values in (table.calibrated, table.vanilla)
     ]
-    spreads = [_spread(values, table.n_seeds) for values in (table.calibrated, table.vanilla)]
+    trained = table.n_seeds > 0
+    spreads = [
+        float(prefix_means(values, table.n_seeds)[trained].var())
+        for values in (table.calibrated, table.vanilla)
+    ]
     if min(*map(max, noises), *spreads) <= 0.0:
         return Choice("vanilla", "seeds or configurations change nothing in one of the metrics")
     log_ratio, bound = log_ratio_and_bound(*noises)
@@ -112,10 +113,6 @@ def better_metric(table: Standings) -> Choice:
     if bound + log_relative < 0.0:
         return Choice("calibrated", reason)
     return Choice("vanilla", f"{reason}, which isn't less beyond chance")
-
-
-def _spread(values: FloatArray, n_seeds: NDArray[np.intp]) -> float:
-    return float(prefix_means(values, n_seeds)[n_seeds > 0].var())
 
 
 def log_ratio_and_bound(first: FloatArray, second: FloatArray) -> tuple[float, float]:

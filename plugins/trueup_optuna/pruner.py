@@ -20,7 +20,6 @@ from trueup_optuna.study.study_state import (
     RULE,
     PinnedStudies,
     pin,
-    rule_fact,
     sign,
     single_objective,
 )
@@ -116,7 +115,7 @@ class SeedRacePruner(optuna.pruners.BasePruner):
         """
         if study not in self._pinned:
             single_objective(study)
-            pin(study, {RULE: rule_fact(self.rule), REPORTS: self.reports})
+            pin(study, {RULE: asdict(self.rule), REPORTS: self.reports})
             self._pinned.add(study)
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:

@@ -83,10 +83,8 @@ class SeedScorer:
     def __call__(self, trial: Any, seed: int) -> SeedRecord:
         """Return the result; a training whose result isn't finite is run a second time.
 
-        Raises
-        ------
-        FailedSeedError
-            If the result isn't finite a second time, or ``train`` raised what is caught.
+        Raises FailedSeedError if the result isn't finite a second time, or ``train`` raised what is
+        caught.
         """
         try:
             for _ in range(2):

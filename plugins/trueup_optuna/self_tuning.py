@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from trueup.arguments import whole_number
 from trueup.errors import InvalidInputError
 from trueup.losses import Loss
 from trueup.resampling.generalization import generalization_error, read_data
@@ -236,10 +237,7 @@ class SelfTuningLearner(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
                 repr(self.inducer),
                 "Wrap a training function into one.",
             )
-        if not isinstance(self.n_trials, (int, np.integer)) or self.n_trials < 1:
-            raise InvalidInputError(
-                "n_trials must be a positive integer", repr(self.n_trials), "30 is usual."
-            )
+        whole_number("n_trials", self.n_trials, 1, "30 is usual.")
 
     def predict(self, X: Any) -> Any:
         """Return the predictions of the selected inducer, trained on all rows that fit got."""

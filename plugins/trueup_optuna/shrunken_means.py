@@ -33,24 +33,12 @@ _JITTER = 1e-8
 
 @dataclass(frozen=True)
 class Results:
-    """Results of trainings; every array may be empty.
+    """Results of trainings; every array may be empty."""
 
-    Attributes
-    ----------
-    points : array of shape (k, d)
-        The configurations in the unit cube.
-    config : int array of shape (n,)
-        Which of them was trained.
-    seed : int array of shape (n,)
-        Under which seed.
-    value : array of shape (n,)
-        What came out, lower = better.
-    """
-
-    points: FloatArray
-    config: IntArray
-    seed: IntArray
-    value: FloatArray
+    points: FloatArray  # shape (k, d): the configurations in the unit cube
+    config: IntArray  # shape (n,): which of them was trained
+    seed: IntArray  # shape (n,): under which seed
+    value: FloatArray  # shape (n,): what came out, lower = better
 
     @property
     def n_seeds(self) -> IntArray:
@@ -66,43 +54,22 @@ class Results:
 
 @dataclass(frozen=True)
 class Shrunken:
-    """What configurations are worth, their neighbours considered.
+    """What configurations are worth, their neighbours considered."""
 
-    Attributes
-    ----------
-    mean : array of shape (k,)
-        Posterior mean of each configuration's true mean, lower = better.
-    sd : array of shape (k,)
-        Posterior standard deviation.
-    noise : float
-        Variance of a single result over seeds, without what a seed does to all configurations.
-    """
-
-    mean: FloatArray
-    sd: FloatArray
+    mean: FloatArray  # shape (k,): posterior mean of each configuration's true mean, lower = better
+    sd: FloatArray  # shape (k,): posterior standard deviation
+    # variance of a single result over seeds, without what a seed does to all configurations
     noise: float
 
 
 @dataclass(frozen=True)
 class _Kernel:
-    """What the process is made of, in the scale of the results.
+    """What the process is made of, in the scale of the results."""
 
-    Attributes
-    ----------
-    length : float
-        Distance over which neighbours resemble each other.
-    signal : float
-        Variance between distant configurations.
-    own : float
-        Share of it that a configuration has for itself.
-    shared : float
-        Share of the noise that is what a seed does to all configurations.
-    """
-
-    length: float = 0.6
-    signal: float = 0.6
-    own: float = 0.1
-    shared: float = 0.0
+    length: float = 0.6  # distance over which neighbours resemble each other
+    signal: float = 0.6  # variance between distant configurations
+    own: float = 0.1  # share of it that a configuration has for itself
+    shared: float = 0.0  # share of the noise that is what a seed does to all configurations
 
 
 _GRID: dict[str, tuple[float, ...]] = {
@@ -195,7 +162,6 @@ class _Process:
         return np.asarray(cholesky(covariance, lower=True, check_finite=False))
 
     def _fit(self, kernel: _Kernel) -> float:
-        """Return the log marginal likelihood."""
         try:
             lower = self._factor(kernel, self._prior(kernel))
         except LinAlgError:

@@ -13,7 +13,6 @@ EXTRA_OF = {
     "lightgbm": "monitor",
     "matplotlib": "mlflow",
     "mlflow": "mlflow",
-    "numba": "numba",
     "optuna": "optuna",
     "pandas": "files",
     "prometheus_client": "monitor",

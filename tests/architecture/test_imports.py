@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "trueup_ui": {"trueup", "trueup_mlflow", "trueup_optuna"},
     "trueup_cli": {"trueup", *PLUGINS, "trueup_ui"},
 }
-HEAVY = ("mlflow", "optuna", "torch", "pandas", "sklearn", "matplotlib", "numba", "pyspark")
+HEAVY = ("mlflow", "optuna", "torch", "pandas", "sklearn", "matplotlib", "pyspark")
 
 
 def package_folder(package: str) -> Path:
@@ -61,9 +61,8 @@ def test_import_trueup_loads_no_heavy_package():
 
 
 def test_evaluating_loads_numpy_and_scipy_only():
-    heavy_without_numba = set(HEAVY) - {"numba"}  # numba is the optional engine of the kernels
     statement = "import trueup; trueup.evaluate([0, 1] * 50, [0.2, 0.7] * 50)"
-    assert modules_loaded_by(statement).isdisjoint(heavy_without_numba)
+    assert modules_loaded_by(statement).isdisjoint(HEAVY)
 
 
 def test_context_of_mlflow_loads_the_standard_library_only():

@@ -12,7 +12,6 @@ USES = {
     "sklearn": "from trueup.calibrators import PlattCalibrator\n"
     "from trueup.resampling import generalization_error\n"
     "PlattCalibrator().fit([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1])",
-    "numba": "import numba, trueup\nassert trueup.evaluate([0, 1] * 50, [0.4, 0.7] * 50).n == 100",
     "files": "import pathlib, trueup\n"
     "pathlib.Path('rows.csv').write_text('y,p\\n' + '0,0.4\\n1,0.7\\n' * 50)\n"
     "assert trueup.evaluate_files('rows.csv', y_true='y', y_proba='p').n == 100",

@@ -15,6 +15,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests.engines import require_engine
 from tests.release.extra import USES
 
 import trueup
@@ -51,9 +52,29 @@ def test_the_wheel_holds_every_package_and_nothing_else(built):
         sources = {
             file.relative_to(folder.parent).as_posix()
             for file in folder.rglob("*")
-            if file.is_file() and "__pycache__" not in file.parts
+            if file.is_file()
+            and "__pycache__" not in file.parts
+            and file.suffix not in (".so", ".pyd")
         }
         assert sources <= set(names), sources - set(names)
+
+
+def test_the_tag_of_the_wheel_says_whether_it_holds_compiled_loops(built):
+    require_engine("compiled")  # which was built here, so the wheel's must be
+    (wheel,) = built.glob("*.whl")
+    assert "-cp311-abi3-" in wheel.name
+    assert any("/_kernels/loops." in name for name in zipfile.ZipFile(wheel).namelist())
+
+
+def test_without_a_compiler_the_wheel_is_of_python_alone(tmp_path):
+    command = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", tmp_path]
+    run = subprocess.run(
+        [*command, ROOT], capture_output=True, text=True, env=os.environ | {"CC": "false"}
+    )
+    assert run.returncode == 0, run.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert "not compiled" in run.stdout + run.stderr
 
 
 def test_the_source_archive_holds_the_tests(built):

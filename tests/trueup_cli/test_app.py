@@ -43,7 +43,7 @@ def test_help_lists_every_command_and_imports_none():
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_entry_is_a_command_with_help(name):
-    command = getattr(import_module(f"trueup_cli.{COMMANDS[name].module}"), name)
+    command = getattr(import_module(f"trueup_cli.{COMMANDS[name][0]}"), name)
     assert isinstance(command, click.Command)
     result = CliRunner().invoke(app, [name, "--help"])
     assert result.exit_code == 0

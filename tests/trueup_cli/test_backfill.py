@@ -64,7 +64,7 @@ def test_an_experiment_is_filled_and_what_is_skipped_has_its_reason(client):
     [
         ([], "RUN_IDS or --experiment-name must name what to backfill"),
         (["0" * 32], f"Run with id={'0' * 32} not found"),
-        (["--experiment", "nowhere"], "--experiment-name must be names of experiments"),
+        (["--experiment", "nowhere"], "--experiment-name must name existing experiments"),
         (["--experiment", "tests", "--filter", "nonsense"], "Invalid"),
     ],
 )

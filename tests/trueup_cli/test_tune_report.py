@@ -12,7 +12,7 @@ from tests.trueup_cli.tune_script import arguments, invoke
 from trueup_cli.tune.report import report_text, save_figure
 from trueup_cli.tune.storage import load_study
 from trueup_optuna import report_study
-from trueup_optuna.study.left_out import LeftOut
+from trueup_optuna.study.study_report import LeftOut
 
 LUCKY = """
 def train(trial, seed):

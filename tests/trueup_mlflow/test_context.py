@@ -6,6 +6,7 @@ import sys
 import textwrap
 
 import pytest
+from tests import warm
 from tests.databases import new_database
 
 from trueup_mlflow.context import is_switched_on
@@ -39,13 +40,16 @@ def environment(**variables):
     return {**kept, "PATH": path, **variables}
 
 
-def python(code, *arguments, **variables):
+def python(code, **variables):
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    return warm.run(command, env=environment(**variables))
+
+
+def cold_python(code, **variables):
+    """Run code in a process that has imported nothing: for what turns on the order of imports."""
+    command = [sys.executable, "-c", textwrap.dedent(code)]
     return subprocess.run(
-        [sys.executable, *arguments, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        env=environment(**variables),
-        check=False,
+        command, capture_output=True, text=True, env=environment(**variables), check=False
     )
 
 
@@ -60,13 +64,7 @@ def project(tmp_path):
 
 def run_project(project, client, **variables):
     command = [sys.executable, "-m", "mlflow", "run", str(project), "--env-manager", "local"]
-    done = subprocess.run(
-        [*command, "--experiment-name", "tests"],
-        env=environment(**variables),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = warm.run([*command, "--experiment-name", "tests"], env=environment(**variables))
     assert done.returncode == 0, done.stderr
     experiment = client.get_experiment_by_name("tests")
     return client.search_runs([experiment.experiment_id], max_results=1)[0]
@@ -143,28 +141,30 @@ print(random.random(), numpy.random.rand(), torch.rand(()).item())
 
 
 def test_seed_seeds_random_numpy_and_torch_where_autologging_is_on():
-    def draw(**variables):
-        return python(DRAW, **variables).stdout.split()
+    def draw(run=python, **variables):
+        return run(DRAW, **variables).stdout.split()
 
-    first = draw(TRUEUP_AUTOLOG="1", TRUEUP_SEED="3")
+    first = draw(cold_python, TRUEUP_AUTOLOG="1", TRUEUP_SEED="3")
     assert len(first) == 3
     assert draw(TRUEUP_AUTOLOG="1", TRUEUP_SEED="3") == first
     assert not set(draw(TRUEUP_AUTOLOG="1")) & set(first)
     assert not set(draw(TRUEUP_SEED="3")) & set(first)
 
 
-@pytest.mark.parametrize("order", ["import torch, mlflow", "import mlflow, torch"])
-def test_torch_may_be_imported_before_mlflow_and_after(tmp_path, order):
-    code = f"""
-    {order}
+@pytest.mark.parametrize("run", [python, cold_python], ids=["before", "after"])
+def test_torch_may_be_imported_before_mlflow_and_after(tmp_path, run):
+    code = """
+    import sys
+    print("torch" in sys.modules)
+    import mlflow, torch
     loss = torch.nn.BCEWithLogitsLoss()(torch.arange(-50.0, 50.0) / 30, (torch.arange(100) % 2.0))
     with mlflow.start_run() as run:
         mlflow.log_metric("loss", loss.item())
     print("calibrated_loss" in mlflow.get_run(run.info.run_id).data.metrics)
     """
     store = new_database(tmp_path)
-    done = python(code, TRUEUP_AUTOLOG="on", MLFLOW_TRACKING_URI=store)
-    assert done.stdout.strip() == "True", done.stderr
+    done = run(code, TRUEUP_AUTOLOG="on", MLFLOW_TRACKING_URI=store)
+    assert done.stdout.split() == [str(run is python), "True"], done.stderr
     assert "twins of loss." in done.stderr
 
 

@@ -383,7 +383,7 @@ def test_what_weights_and_outputs_need_is_named(rows):
         ({"search_space": {"alpha": [1, 2]}}, "search_space must be a mapping"),
         ({"sampler": "bayes"}, "sampler must be one of .*'tpe'"),
         ({"sampler": "grid", "search_space": lambda trial: {}}, "must be a mapping with a grid"),
-        ({"n_trials": 0}, "n_trials must be a positive integer"),
+        ({"n_trials": 0}, "n_trials must be an integer of at least 1"),
         ({"loss": lambda y, p: 0.0}, "loss must say its direction"),
         ({"loss": "rmse"}, "loss must be one of"),
     ],

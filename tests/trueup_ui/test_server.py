@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from tests.trueup_ui.stores import HOSTILE
 
 from trueup_cli.pages import report
-from trueup_ui.read.run_cache import RunCache
+from trueup_ui.read.store import RunCache
 from trueup_ui.view.charts import curves
 
 

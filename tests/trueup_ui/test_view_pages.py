@@ -16,7 +16,7 @@ from trueup_ui.view.models import version_row
 from trueup_ui.view.seeds import Spread
 from trueup_ui.view.study import study_page
 from trueup_ui.web.rendering import Links, Templates
-from trueup_ui.web.report import Inlined
+from trueup_ui.web.report import inlined
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -139,5 +139,5 @@ def test_what_somebody_wrote_into_a_batch_is_no_number():
     assert row.last_realized is None
     assert version_row(MonitoredVersion("m", "1", "1", "r", (odd,)), NOW).line is None
     links = Links("", None)
-    page = Templates().render("model.html", links, {"static": Inlined.read(), "row": row})
+    page = Templates().render("model.html", links, {"static": inlined(), "row": row})
     assert "&lt;b&gt;" not in page

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from trueup_ui.read.stored_run import StoredRun
+from trueup_mlflow.compare.stored_run import StoredRun
 from trueup_ui.view.experiment import Choice, experiment_page
 from trueup_ui.view.pipelines import choices, group
 from trueup_ui.view.seeds import metric_keys, summarise

@@ -100,7 +100,7 @@ def run(model_uri: str, batch: str, as_json: bool, **how: Any) -> None:
 
     Example: trueup monitor run models:/demand/3 --batch may.parquet --at 2026-05-31
     """
-    found = _estimates(model_uri, batch, **how)
+    found = _estimates(model_uri, batch, how)
     for name, estimate in found:
         values = estimate.to_dict()
         line = json.dumps({"period": name, **values}) if as_json else sentence(values)
@@ -109,44 +109,24 @@ def run(model_uri: str, batch: str, as_json: bool, **how: Any) -> None:
         raise click.exceptions.Exit(NOT_TRUSTED)
 
 
-def _estimates(
-    model_uri: str,
-    batch: str,
-    *,
-    at: str | None,
-    time_column: str | None,
-    time_format: str | None,
-    period: Any,
-    chunk_rows: int | None,
-    segment: str | None,
-    predicted: str | None,
-) -> list[tuple[str, Any]]:
+def _estimates(model_uri: str, batch: str, how: dict[str, Any]) -> list[tuple[str, Any]]:
     from trueup_mlflow import monitor as monitoring
 
-    if time_column is None and period is not None:
+    given = {name: value for name, value in how.items() if value is not None}
+    by_time, rows = "time_column" in given, given.pop("chunk_rows", None)
+    if "period" in given and not by_time:
         raise BadInput("--period must come with --time. Give both.")
-    if time_column is not None and (chunk_rows is not None or at is not None):
+    if by_time and (rows is not None or "at" in given):
         raise BadInput("--time-column goes with neither --chunk-rows nor --at. Give one of them.")
-    if segment is not None and (time_column is not None or chunk_rows is not None):
+    if "segment" in given and (by_time or rows is not None):
         raise BadInput("--segment is of one batch: it goes with neither --time-column nor chunks.")
-    if segment is not None:
-        return monitoring.estimate_segments(
-            model_uri, batch, segment=segment, at=at, predicted=predicted
-        )
-    if time_column is not None:
-        return monitoring.estimate_periods(
-            model_uri,
-            batch,
-            time_column=time_column,
-            period=period or "month",
-            time_format=time_format,
-            predicted=predicted,
-        )
-    if chunk_rows is not None:
-        return monitoring.estimate_chunks(
-            model_uri, batch, rows=chunk_rows, at=at, predicted=predicted
-        )
-    return [("", monitoring.estimate(model_uri, batch, at=at, predicted=predicted))]
+    if "segment" in given:
+        return monitoring.estimate_segments(model_uri, batch, **given)
+    if by_time:
+        return monitoring.estimate_periods(model_uri, batch, **given)
+    if rows is not None:
+        return monitoring.estimate_chunks(model_uri, batch, rows=rows, **given)
+    return [("", monitoring.estimate(model_uri, batch, **given))]
 
 
 @monitor.command("compare")
@@ -226,14 +206,7 @@ def realize(model_uri: str, labels: str, min_labelled: float, as_json: bool) -> 
 
 @monitor.command("report")
 @MODEL
-@click.option(
-    "--output",
-    "--out",
-    "out",
-    type=NewFile(),
-    required=True,
-    help="HTML file to write.",
-)
+@click.option("--output", "--out", "out", type=NewFile(), required=True, help="HTML file to write.")
 @click.option(
     "--threshold", "thresholds", multiple=True, help="Drawn as a line: an error, or 1.5x."
 )

@@ -23,6 +23,22 @@ TRACKING_URI = click.option("--tracking-uri", help="MLflow store; by default tha
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
+class _ColumnOfLabels(click.types.StringParamType):
+    """Says, where it is missing, which option is near: one letter less names the classes."""
+
+    def get_missing_message(
+        self,
+        param: click.Parameter,  # noqa: ARG002 - click passes both
+        ctx: click.Context | None,  # noqa: ARG002
+    ) -> str:
+        return "It names the column of the labels; --label names their classes."
+
+
+TARGET = click.option(
+    "--target", required=True, type=_ColumnOfLabels(), help="Column of the labels."
+)
+
+
 class NewFile(click.Path):
     """A file that is written after the work, in a folder that must be there before."""
 
@@ -71,10 +87,7 @@ def place_of_store(uri: str) -> Path | None:
 def label_values(labels: Sequence[str], y_true: NDArray[Any]) -> list[Any] | None:
     """Return the classes as the values of a column; None where no class was named.
 
-    Raises
-    ------
-    InvalidInputError
-        If the column holds numbers or truth values, and a label is none.
+    Raises InvalidInputError if the column holds numbers or truth values, and a label is none.
     """
     if not labels:
         return None
@@ -152,10 +165,7 @@ def logs_to_mlflow(command: Command) -> Command:
 def check_place(options: Mapping[str, Any]) -> bool:
     """Return whether the result is logged, to one run; called before the work that it is of.
 
-    Raises
-    ------
-    InvalidInputError
-        If the run or the experiment is not there or was deleted.
+    Raises InvalidInputError if the run or the experiment is not there or was deleted.
     """
     run_id, name = options["run_id"], options["experiment_name"]
     if run_id and name:
@@ -187,18 +197,18 @@ def _client(options: Mapping[str, Any]) -> Any:
 
 @contextmanager
 def logged_run(
-    options: Mapping[str, Any], run_name: str, role: str | None = None
+    options: Mapping[str, Any], run_name: str, role: str = "scoring"
 ) -> Iterator[tuple[Any, str]]:
     """Yield a client of the store and the run that the options name; end a new run.
 
     A new run of the named experiment, or of MLflow's own choice where none is named. Its role says
     that nothing was trained in it; a run that is named gets none.
     """
-    from trueup_mlflow.write.items import ROLE_TAG, SCORING_ROLE
+    from trueup_mlflow.write.items import ROLE_TAG
 
     client, run_id, ending = _client(options), options["run_id"], "FAILED"
     if not run_id:
-        home, tags = _home(client, options["experiment_name"]), {ROLE_TAG: role or SCORING_ROLE}
+        home, tags = _home(client, options["experiment_name"]), {ROLE_TAG: role}
         run_id = client.create_run(home, run_name=run_name, tags=tags).info.run_id
     try:
         yield client, run_id

@@ -25,8 +25,6 @@ from trueup.redact import without_credentials
 _OBEYED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-_RUN_URLS = "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"
-_PROGRESS_BAR = "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"
 _PATIENCE = 2.0  # seconds after which somebody wants to know that something happens
 
 
@@ -118,15 +116,13 @@ def quiet_mlflow() -> Iterator[None]:
     A user who set the variable of the progress bar keeps it. A check has no signature because
     MLflow would refuse missing values for it, which the check can take.
     """
-    logger, chosen = logging.getLogger("mlflow.pyfunc"), os.environ.get(_PROGRESS_BAR)
-    os.environ.setdefault(_PROGRESS_BAR, "false")
+    logger = logging.getLogger("mlflow.pyfunc")
     logger.addFilter(_says_something)
     try:
-        yield
+        with _unless_chosen("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false"):
+            yield
     finally:
         logger.removeFilter(_says_something)
-        if chosen is None:
-            del os.environ[_PROGRESS_BAR]
 
 
 @contextmanager
@@ -144,13 +140,20 @@ def without_run_urls(*, if_secret: bool = False) -> Iterator[None]:
     if if_secret and without_credentials(address) == address:
         yield
         return
-    chosen = os.environ.get(_RUN_URLS)
-    os.environ.setdefault(_RUN_URLS, "true")
+    with _unless_chosen("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true"):
+        yield
+
+
+@contextmanager
+def _unless_chosen(variable: str, value: str) -> Iterator[None]:
+    """Set a variable of the environment meanwhile, unless the user did."""
+    chosen = os.environ.get(variable)
+    os.environ.setdefault(variable, value)
     try:
         yield
     finally:
         if chosen is None:
-            os.environ.pop(_RUN_URLS, None)
+            os.environ.pop(variable, None)
 
 
 def _says_something(record: logging.LogRecord) -> bool:

@@ -61,7 +61,6 @@ class TunePlan:
 
     @property
     def heartbeat(self) -> float:
-        """Seconds between two signs of life."""
         return self.grace / 4.0
 
 

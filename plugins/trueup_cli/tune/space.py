@@ -167,11 +167,8 @@ def _exception(name: str) -> type[Exception]:
 def suggest(trial: Any, space: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Let the trial suggest a value for each parameter.
 
-    Raises
-    ------
-    InvalidInputError
-        If the study was begun with another space: Optuna takes another range, but no other
-        parameters, types or choices.
+    Raises InvalidInputError if the study was begun with another space: Optuna takes another range,
+    but no other parameters, types or choices.
     """
     return {name: _suggest(trial, name, parameter) for name, parameter in space.items()}
 

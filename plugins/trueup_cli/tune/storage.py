@@ -19,11 +19,8 @@ _JOURNAL_STARTS = re.compile(rb'\s*\{\s*"op_code"')
 def open_storage(where: str) -> BaseStorage:
     """Return the storage behind a database URL, or behind the path of a journal file.
 
-    Raises
-    ------
-    InvalidInputError
-        If no driver knows the URL, the database can't be reached or doesn't hold what this version
-        of Optuna reads, or the file is no journal.
+    Raises InvalidInputError if no driver knows the URL, the database can't be reached or doesn't
+    hold what this version of Optuna reads, or the file is no journal.
     """
     return _open_database(where) if "://" in where else _open_file(where)
 

@@ -35,11 +35,8 @@ PATIENCE = 10.0
 def run_workers(plan: TunePlan, stage: Stage, workers: int) -> None:
     """Run one stage in several processes; an interrupt of this one ends them all.
 
-    Raises
-    ------
-    InvalidInputError
-        If all workers failed; each has printed its error. What a single one leaves behind is taken
-        over by the others.
+    Raises InvalidInputError if all workers failed; each has printed its error. What a single one
+    leaves behind is taken over by the others.
     """
     command = [sys.executable, "-m", "trueup_cli.tune.workers"]
     work = {"plan": asdict(plan), "stage": stage}

@@ -12,6 +12,8 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -50,8 +52,9 @@ def hook_xgboost(module: ModuleType, record: Record, on_failure: OnFailure) -> C
 
         def _keep(self, model: Any, evals_log: Any) -> None:
             for data, name in self._evals:
+                rows = _Rows(data, partial(_predicted_by_xgboost, model, data), are_logits=True)
                 for metric, values in evals_log.get(name, {}).items():
-                    _keep_metric(record, metric, values[-1], _XGBoostRows(model, data))
+                    _keep_metric(record, metric, values[-1], rows)
 
     def prepare(arguments: dict[str, Any]) -> None:
         callbacks = arguments.get("callbacks") or ()
@@ -92,15 +95,16 @@ class _LightGBMKeeper:
         self._names = names
         self._record = record
         self._on_failure = on_failure
-        self._seen: dict[str, _LightGBMRows] = {}
-        self.keep = functools.partial(self._keep_safely)
+        self._seen: dict[str, _Rows] = {}
+        self.keep = partial(self._keep_safely)
         self.keep.order = -1  # type: ignore[attr-defined] # before those that log
         self.keep.before_iteration = False  # type: ignore[attr-defined]
 
     def see(self, predictions: Any, data: Any) -> list[Any]:
         """Keep the predictions of an evaluation set; add no metric."""
         with suppress(Exception):
-            self._seen[self._names[id(data)]] = _LightGBMRows(np.array(predictions), data)
+            kept = np.array(predictions)
+            self._seen[self._names[id(data)]] = _Rows(data, lambda _: kept, are_logits=False)
         return []
 
     def _keep_safely(self, env: Any) -> None:
@@ -113,49 +117,27 @@ class _LightGBMKeeper:
                 self._on_failure(failure)
 
 
-class _XGBoostRows:
-    """An evaluation set and what a booster predicts for it."""
+@dataclass(frozen=True)
+class _Rows:
+    """An evaluation set, and what a booster predicts for it: of XGBoost margins too, as logits."""
 
-    are_logits = True
-
-    def __init__(self, model: Any, data: Any) -> None:
-        self._model = model
-        self._data = data
-
-    def predictions(self, is_margin: bool) -> NDArray[Any]:
-        return np.asarray(self._model.predict(self._data, output_margin=is_margin))
+    data: Any
+    predictions: Callable[[bool], NDArray[Any]]
+    are_logits: bool
 
     def labels(self) -> NDArray[Any]:
-        return np.asarray(self._data.get_label())
+        return np.asarray(self.data.get_label())
 
     def weights(self) -> NDArray[Any] | None:
-        weights = self._data.get_weight()
-        return weights if weights.size else None
+        weights = self.data.get_weight()
+        return None if weights is None or not np.size(weights) else np.asarray(weights)
 
 
-class _LightGBMRows:
-    """An evaluation set and the predictions that a metric of the user's is given."""
-
-    are_logits = False
-
-    def __init__(self, predictions: NDArray[Any], data: Any) -> None:
-        self._predictions = predictions
-        self._data = data
-
-    def predictions(self, is_margin: bool) -> NDArray[Any]:  # noqa: ARG002 - never margins
-        return self._predictions
-
-    def labels(self) -> NDArray[Any]:
-        return np.asarray(self._data.get_label())
-
-    def weights(self) -> NDArray[Any] | None:
-        weights = self._data.get_weight()
-        return None if weights is None else np.asarray(weights)
+def _predicted_by_xgboost(model: Any, data: Any, is_margin: bool) -> NDArray[Any]:
+    return np.asarray(model.predict(data, output_margin=is_margin))
 
 
-def _keep_metric(
-    record: Record, metric: str, value: float, rows: _XGBoostRows | _LightGBMRows
-) -> None:
+def _keep_metric(record: Record, metric: str, value: float, rows: _Rows) -> None:
     if not math.isfinite(value):
         return
     if metric in _SQUARED_ERRORS:
@@ -166,12 +148,12 @@ def _keep_metric(
                 value=value * value if is_root else value,
                 root=value if is_root else math.sqrt(value),
                 y_true=rows.labels(),
-                y_pred=rows.predictions(is_margin=False),
+                y_pred=rows.predictions(False),
                 sample_weight=rows.weights(),
             )
         )
     elif metric in _LOG_LOSSES:
-        scores = rows.predictions(is_margin=True)
+        scores = rows.predictions(True)
         n_classes = scores.shape[1] if scores.ndim == 2 else 2
         if scores.ndim == 2 and n_classes == 2:
             scores = scores[:, 1] - scores[:, 0] if rows.are_logits else scores[:, 1]

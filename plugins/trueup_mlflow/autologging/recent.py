@@ -34,7 +34,6 @@ class Entry:
 
     @property
     def nbytes(self) -> int:
-        """Memory that is still held, in bytes."""
         scored = self._scored
         return 0 if scored is None else scored.nbytes
 
@@ -83,7 +82,6 @@ class RecentScores:
         self._lock = threading.Lock()
 
     def record(self, scored: Scored) -> None:
-        """Keep a scored call under the number that it returned, and a squared error's root."""
         entry = Entry(scored)
         with self._lock:
             self._keep(scored.value, Match(entry))
@@ -93,7 +91,6 @@ class RecentScores:
             self._forget_old()
 
     def find(self, value: object) -> Match | None:
-        """Return what a logged number was computed from, if that is known."""
         number = number_of(value)
         if number is None:
             return None

@@ -71,7 +71,6 @@ class TwinRequests:
         return self._request(dict(self._batch.bind(*args, **kwargs).arguments), {})
 
     def sent(self, request: TwinRequest) -> None:
-        """Note that the store has taken a request."""
         self._mark(request.own)
 
     def is_answer(self, request: TwinRequest, failure: Exception) -> bool:

@@ -19,40 +19,21 @@ _AGREEMENT = 1e-4  # float32 means over many rows are off by a few 1e-6
 
 @dataclass(frozen=True)
 class Scored:
-    """A snapshot of the arguments of one metric call.
+    """A snapshot of the arguments of one metric call."""
 
-    Attributes
-    ----------
-    loss : str
-        "log_loss", "brier_score" or "mean_squared_error".
-    value : float
-        What the function returned, or the square of that where it returned the root.
-    y_true : array of shape (n,)
-        Labels or targets.
-    y_pred : array of shape (n,) or (n, k)
-        Probabilities or predictions, or logits where ``are_logits``.
-    sample_weight : array of shape (n,), optional
-        Weights.
-    labels : tuple, optional
-        Classes in the order of the columns, the positive one last.
-    are_logits : bool
-        Whether ``y_pred`` holds logits.
-    root : float, optional
-        The square root of ``value``, which may be logged in its place.
-    """
-
-    loss: str
-    value: float
-    y_true: NDArray[Any]
+    loss: str  # "log_loss", "brier_score" or "mean_squared_error"
+    value: float  # what the function returned, or the square of that where it returned the root
+    y_true: NDArray[Any]  # shape (n,): labels or targets
+    # shape (n,) or (n, k): probabilities or predictions, or logits where ``are_logits``
     y_pred: NDArray[Any]
-    sample_weight: NDArray[Any] | None = None
+    sample_weight: NDArray[Any] | None = None  # shape (n,), optional: weights
+    # classes in the order of the columns, the positive one last
     labels: tuple[Any, ...] | None = None
-    are_logits: bool = False
-    root: float | None = None
+    are_logits: bool = False  # whether ``y_pred`` holds logits
+    root: float | None = None  # the square root of ``value``, which may be logged in its place
 
     @property
     def nbytes(self) -> int:
-        """Memory of the arrays, in bytes."""
         weight = 0 if self.sample_weight is None else self.sample_weight.nbytes
         return self.y_true.nbytes + self.y_pred.nbytes + weight
 

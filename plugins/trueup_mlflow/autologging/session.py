@@ -73,18 +73,12 @@ class Session:
 
         self._hook(module.__name__, lambda: hook_torchmetrics(module, self.record))
 
-    def hook_xgboost(self, module: ModuleType) -> None:
-        """Watch the metrics of XGBoost's trainings."""
-        from trueup_mlflow.autologging.booster_hooks import hook_cv, hook_xgboost
+    def hook_booster(self, module: ModuleType) -> None:
+        """Watch the metrics of the trainings of XGBoost or LightGBM."""
+        from trueup_mlflow.autologging.booster_hooks import hook_cv, hook_lightgbm, hook_xgboost
 
-        self._hook(module.__name__, lambda: hook_xgboost(module, self.record, self.warn_once))
-        self._hook(f"{module.__name__}.cv", lambda: hook_cv(module, self._cross_validates))
-
-    def hook_lightgbm(self, module: ModuleType) -> None:
-        """Watch the metrics of LightGBM's trainings."""
-        from trueup_mlflow.autologging.booster_hooks import hook_cv, hook_lightgbm
-
-        self._hook(module.__name__, lambda: hook_lightgbm(module, self.record, self.warn_once))
+        hook = {"xgboost": hook_xgboost, "lightgbm": hook_lightgbm}[module.__name__]
+        self._hook(module.__name__, lambda: hook(module, self.record, self.warn_once))
         self._hook(f"{module.__name__}.cv", lambda: hook_cv(module, self._cross_validates))
 
     def hook_mlflow(self, _module: ModuleType | None = None) -> None:
@@ -175,7 +169,7 @@ def start(
             _current.close()
         _current = session
     hooks: dict[str, Callable[[ModuleType], None]] = dict.fromkeys(READERS, session.hook_sklearn)
-    hooks |= {"xgboost": session.hook_xgboost, "lightgbm": session.hook_lightgbm}
+    hooks |= dict.fromkeys(("xgboost", "lightgbm"), session.hook_booster)
     if torch:
         hooks |= {"torch": session.hook_torch, "torchmetrics": session.hook_torchmetrics}
     if while_mlflow_loads:

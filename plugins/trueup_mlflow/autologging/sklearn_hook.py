@@ -85,10 +85,8 @@ def hook_module(
 
     ``on_failure`` takes what went wrong in reading a call; the call itself goes on.
 
-    Raises
-    ------
-    UnknownInsideError
-        If a function is not the wrapper that the hook knows; nothing is hooked then.
+    Raises UnknownInsideError if a function is not the wrapper that the hook knows; nothing is
+    hooked then.
     """
     readers = READERS[module.__name__]
     cells = {name: _inner_cell(getattr(module, name, None), name) for name in readers}

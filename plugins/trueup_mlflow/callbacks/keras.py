@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
-from trueup_mlflow.callbacks.objectives import LOSSES_OF_LOGITS, loss_of_objective
-from trueup_mlflow.callbacks.reporter import Reporter
+from trueup_mlflow.callbacks.reporter import LOSSES_OF_LOGITS, Reporter, loss_of_objective
 
 _LOSSES = {
     "binary_crossentropy": "log_loss",
@@ -102,10 +101,11 @@ class TrueupCallback:
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float] | None = None) -> None:  # noqa: ARG002
         """Predict the validation rows and log their evaluation."""
-        self._reporter.log(epoch, loss=self._choose_loss, predict=self._predictions)
-
-    def _choose_loss(self) -> str:
-        return self._loss or loss_of_objective(_name_of(self.model.loss), _LOSSES)
+        self._reporter.log(
+            epoch,
+            loss=lambda: self._loss or loss_of_objective(_name_of(self.model.loss), _LOSSES),
+            predict=self._predictions,
+        )
 
     def _predictions(self, loss: str) -> Mapping[str, Any]:
         predicted = self.model.predict(self._x, verbose=0)

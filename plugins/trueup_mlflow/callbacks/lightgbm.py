@@ -11,8 +11,12 @@ import numpy as np
 from lightgbm import Booster
 
 from trueup.errors import InvalidInputError
-from trueup_mlflow.callbacks.objectives import LOSSES_OF_LOGITS, loss_of_objective, require_logits
-from trueup_mlflow.callbacks.reporter import Reporter
+from trueup_mlflow.callbacks.reporter import (
+    LOSSES_OF_LOGITS,
+    Reporter,
+    loss_of_objective,
+    require_logits,
+)
 
 _LOSSES = {
     "binary": "log_loss",
@@ -109,12 +113,11 @@ class TrueupCallback:
         elif due:
             self._reporter.log(
                 env.iteration,
-                loss=lambda: self._choose_loss(env.model),
+                loss=lambda: (
+                    self._loss or loss_of_objective(_Objective.of(env.model).name, _LOSSES)
+                ),
                 predict=lambda loss: self._predictions(env.model, loss),
             )
-
-    def _choose_loss(self, model: Booster) -> str:
-        return self._loss or loss_of_objective(_Objective.of(model).name, _LOSSES)
 
     def _predictions(self, model: Booster, loss: str) -> Mapping[str, Any]:
         objective = _Objective.of(model)

@@ -29,7 +29,8 @@ _DEALT_OTHERWISE = InvalidInputError(
 
 def read_outputs(outputs: Any, _batch: Any) -> Mapping[str, Any]:
     """Return ``y_true`` and ``y_pred`` or ``y_logit`` from what ``validation_step`` returned."""
-    found = {name: outputs[name] for name in _NAMES if name in _keys(outputs)}
+    keys = outputs if isinstance(outputs, Mapping) else ()
+    found = {name: outputs[name] for name in _NAMES if name in keys}
     if "y_true" not in found or len(found) != 2:
         got = f"the keys {sorted(outputs)}" if isinstance(outputs, Mapping) else type(outputs)
         raise InvalidInputError(
@@ -38,10 +39,6 @@ def read_outputs(outputs: Any, _batch: Any) -> Mapping[str, Any]:
             'Add return {"loss": loss, "y_true": y, "y_logit": logits}, or pass read=.',
         )
     return found
-
-
-def _keys(outputs: Any) -> Mapping[str, Any]:
-    return outputs if isinstance(outputs, Mapping) else {}
 
 
 class TrueupCallback(Callback):

@@ -1,4 +1,4 @@
-"""What the callbacks share: an evaluation is logged, and no failure of it ends a training."""
+"""What the callbacks share: the loss of an objective, and an evaluation that ends no training."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueup import Evaluation
+from trueup.errors import InvalidInputError
 from trueup.read.rows import columns_are_known
 from trueup_mlflow.log.log_evaluation import log_evaluation
 from trueup_mlflow.write.failures import describe, told, warn
@@ -79,3 +80,38 @@ class Reporter:
         self._failed = True
         with suppress(Exception):
             warn(reason)
+
+
+_RANKING = ("rank", "ndcg")
+LOSSES_OF_LOGITS = ("log_loss", "brier_score")
+"""Losses for which the raw scores of a booster are read as logits."""
+
+
+def loss_of_objective(objective: str, losses: Mapping[str, str]) -> str:
+    """Return the loss that an objective stands for; refuse one that is none of trueup's."""
+    if objective not in losses:
+        raise InvalidInputError(
+            f"loss must be given where the objective is {objective!r}",
+            "None",
+            "If a loss of trueup fits these predictions, pass loss=... to TrueupCallback.",
+        )
+    return losses[objective]
+
+
+def require_logits(objective: str, loss: str, not_logits: tuple[str, ...]) -> None:
+    """Refuse a loss of probabilities for raw scores that are not on the scale of logits.
+
+    So are the scores of any ranking objective: they are compared with one another only.
+    """
+    if any(word in objective for word in _RANKING):
+        raise InvalidInputError(
+            "the objective must predict labels",
+            f"{objective!r}, which ranks",
+            "Read a ranking metric: one bias term does not change it.",
+        )
+    if loss in LOSSES_OF_LOGITS and objective in not_logits:
+        raise InvalidInputError(
+            f"loss must fit the objective {objective!r}, whose scores are no logits",
+            repr(loss),
+            "Train with a logistic or a softmax objective.",
+        )

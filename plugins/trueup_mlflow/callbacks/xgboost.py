@@ -10,8 +10,12 @@ import numpy as np
 from xgboost import Booster, DMatrix
 from xgboost.callback import TrainingCallback
 
-from trueup_mlflow.callbacks.objectives import LOSSES_OF_LOGITS, loss_of_objective, require_logits
-from trueup_mlflow.callbacks.reporter import Reporter
+from trueup_mlflow.callbacks.reporter import (
+    LOSSES_OF_LOGITS,
+    Reporter,
+    loss_of_objective,
+    require_logits,
+)
 
 _LOSSES = {
     "binary:logistic": "log_loss",

@@ -16,7 +16,7 @@ from trueup.comparison import Comparison, compare, order_note
 from trueup.decide.pairing import Paired
 from trueup.errors import StateMismatchError, TrueupWarning
 from trueup_mlflow.compare.pipelines import TwoPipelines
-from trueup_mlflow.compare.seed_runs import RunReader, experiment_ids
+from trueup_mlflow.compare.seed_runs import RunReader
 from trueup_mlflow.write.decision_figures import comparison_figure
 from trueup_mlflow.write.decision_items import (
     COMPARISON_FIGURE,
@@ -26,7 +26,7 @@ from trueup_mlflow.write.decision_items import (
     comparison_tags,
 )
 from trueup_mlflow.write.items import LogItems
-from trueup_mlflow.write.runs import log_params, mark_as_model_training, new_run
+from trueup_mlflow.write.runs import experiment_ids, log_params, mark_as_model_training, new_run
 from trueup_mlflow.write.writer import RunWriter
 
 _ROLES = ("candidate", "baseline")
@@ -36,43 +36,24 @@ _QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 
 @dataclass(frozen=True)
 class LoggedComparison:
-    """A decision and the run that it was logged to.
+    """A decision and the run that it was logged to."""
 
-    Attributes
-    ----------
-    comparison : Comparison
-        The decision.
-    run_id : str
-        The run.
-    note : str
-        What else is to be said.
-    rows_differ : bool
-        Whether the seeds of a pipeline were scored on rows of their own.
-    """
-
-    comparison: Comparison
-    run_id: str
-    note: str
-    rows_differ: bool = False
+    comparison: Comparison  # the decision
+    run_id: str  # the run
+    note: str  # what else is to be said
+    rows_differ: bool = False  # whether the seeds of a pipeline were scored on rows of their own
 
 
 @dataclass(frozen=True)
 class ComparisonOptions:
-    """How two arms are compared; the fields are the keywords of :func:`trueup.comparison.compare`.
-
-    Attributes
-    ----------
-    paired, min_effect, confidence_level, greater_is_better, allow_failed
-        As in :func:`trueup.comparison.compare`.
-    allow_mismatch : bool
-        Compare runs whose fingerprints differ; the comparison run records it.
-    """
+    """How two arms are compared, as :func:`trueup.comparison.compare` has it."""
 
     paired: Paired = "auto"
     min_effect: float = 0.0
     confidence_level: float = 0.95
     greater_is_better: bool = False
     allow_failed: bool = False
+    # compare runs whose fingerprints differ; the comparison run records it
     allow_mismatch: bool = False
 
 
@@ -223,7 +204,7 @@ def _order_note(
 ) -> str:
     """Compare the vanilla metric too, where the runs have it beside the calibrated one."""
     vanilla = metric.removeprefix("calibrated_")
-    runs = (*both.candidate, *both.baseline)
+    runs = (*both.candidate.values(), *both.baseline.values())
     if vanilla == metric or not all(vanilla in run.metrics for run in runs):
         return ""
     return order_note(_compare(both, vanilla, options), comparison)
@@ -237,8 +218,8 @@ def _log(
     tags: dict[str, str],
     names: tuple[str, str],
 ) -> str:
-    """Log the decision to a new run and return its id."""
-    metric, experiment_id = asked["metric"], both.candidate[0].experiment_id
+    metric = asked["metric"]
+    experiment_id = next(iter(both.candidate.values())).experiment_id
     mark_as_model_training(client, experiment_id)
     run_id = new_run(client, experiment_id, tags)
     log_params(client, run_id, asked)
@@ -246,8 +227,8 @@ def _log(
     writer.log(LogItems(metric, comparison_metrics(comparison)))
     writer.log_text(comparison_table(comparison, both.named(), metric), COMPARISON_TABLE, metric)
     values = {
-        role: {run.seed: run.value(metric) for run in runs if math.isfinite(run.value(metric))}
-        for role, runs in both.named().items()
+        role: {seed: value for seed, value in found.items() if math.isfinite(value)}
+        for role, found in zip(_ROLES, both.values(metric), strict=True)
     }
     writer.log_figure(
         lambda: comparison_figure(comparison, values, metric, names), COMPARISON_FIGURE, metric

@@ -8,30 +8,31 @@ from dataclasses import dataclass
 
 from trueup.decide.pairing import Seed
 from trueup.errors import InvalidInputError
-from trueup_mlflow.compare.seed_runs import SeedRun
+from trueup_mlflow.compare.seed_runs import SeedRuns
 
 
 @dataclass(frozen=True)
 class TwoPipelines:
-    """The runs of a candidate and of a baseline, one per seed, in order of their start."""
+    """The runs of a candidate and of a baseline."""
 
-    candidate: tuple[SeedRun, ...]
-    baseline: tuple[SeedRun, ...]
+    candidate: SeedRuns
+    baseline: SeedRuns
 
-    def named(self) -> dict[str, tuple[SeedRun, ...]]:
-        """Return the runs by the role of their pipeline."""
+    def named(self) -> dict[str, SeedRuns]:
         return {"candidate": self.candidate, "baseline": self.baseline}
 
     def values(self, metric: str) -> tuple[dict[Seed, float], dict[Seed, float]]:
         """Return seed -> value of both pipelines, NaN for a failed seed."""
-        first: dict[Seed, float] = {run.seed: run.value(metric) for run in self.candidate}
-        second: dict[Seed, float] = {run.seed: run.value(metric) for run in self.baseline}
+        first, second = (
+            {seed: run.value(metric) for seed, run in runs.items()}
+            for runs in self.named().values()
+        )
         return first, second
 
     def check(self, metric: str, *, allow_failed: bool) -> None:
         """Raise InvalidInputError unless each has its own runs, finished, with the metric."""
-        both = {run.run_id for run in self.candidate} & {run.run_id for run in self.baseline}
-        if both:
+        first, second = ({run.run_id for run in runs.values()} for runs in self.named().values())
+        if both := first & second:
             raise InvalidInputError(
                 "candidate and baseline must match different runs",
                 f"run {min(both)} in both",
@@ -74,9 +75,12 @@ class TwoPipelines:
         return ""
 
     @staticmethod
-    def _fingerprints(runs: Sequence[SeedRun], metric: str) -> dict[Seed, str | None]:
-        finished = [run for run in runs if math.isfinite(run.value(metric))]
-        return {run.seed: run.fingerprint(metric) for run in finished}
+    def _fingerprints(runs: SeedRuns, metric: str) -> dict[Seed, str | None]:
+        return {
+            seed: run.fingerprint(metric)
+            for seed, run in runs.items()
+            if math.isfinite(run.value(metric))
+        }
 
 
 def _against_the_first(
@@ -87,19 +91,19 @@ def _against_the_first(
     return [*((a, seed) for seed in second), *((seed, b) for seed in first)]
 
 
-def _check_metric(role: str, runs: Sequence[SeedRun], metric: str) -> None:
-    if not any(metric in run.metrics for run in runs):
-        known = sorted({key for run in runs for key in run.metrics})
+def _check_metric(role: str, runs: SeedRuns, metric: str) -> None:
+    known = sorted({key for run in runs.values() for key in run.metrics})
+    if metric not in known:
         raise InvalidInputError(
             f"metric must be logged by the runs of {role}", repr(metric), f"They have {known}."
         )
 
 
-def _check_finished(role: str, runs: Sequence[SeedRun], metric: str) -> None:
-    for run in runs:
+def _check_finished(role: str, runs: SeedRuns, metric: str) -> None:
+    for seed, run in runs.items():
         if not math.isfinite(run.value(metric)):
             raise InvalidInputError(
                 f"{role} must have a finished run with {metric!r} for each seed",
-                f"run {run.run_id} ({run.status}) at seed {run.seed!r}",
+                f"run {run.run_id} ({run.status}) at seed {seed!r}",
                 "Rerun it, or pass allow_failed=True to leave the seed out.",
             )

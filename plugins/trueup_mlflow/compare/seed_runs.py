@@ -1,72 +1,28 @@
-"""Read the runs of one pipeline, one per seed, from an MLflow store."""
+"""Read the runs of one pipeline, one for each seed, from an MLflow store."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mlflow import MlflowClient
 from mlflow.entities import Run
 from mlflow.exceptions import MlflowException
 
+from trueup.decide.pairing import Seed
 from trueup.errors import InvalidInputError
 from trueup.user_warning import warn_user
-from trueup_mlflow.write.items import COMPARISON_ROLE, ROLE_TAG, fingerprint_tag, is_of_ours
-from trueup_mlflow.write.runs import all_pages, store_of
+from trueup_mlflow.compare.stored_run import PARENT_TAG, StoredRun, seed_of
+from trueup_mlflow.write.items import COMPARISON_ROLE, ROLE_TAG, is_of_ours
+from trueup_mlflow.write.runs import all_pages, children_of, store_of
 
-PARENT_TAG = "mlflow.parentRunId"
+SeedRuns = Mapping[Seed, StoredRun]
+"""The runs of a pipeline by their seed, in order of their start."""
 
-_DERIVED = ("calibrated_", "bias_term_", "bias_cost_")
 _LOG_TO_TRAINING = (
     "Log the score of a training to its own run: trueup evaluate --log-to-mlflow RUN_ID, or "
     "log_evaluation(run_id=...)."
 )
-
-
-@dataclass(frozen=True)
-class SeedRun:
-    """One training run.
-
-    Attributes
-    ----------
-    seed : int or str
-        Its seed; a whole number where the text is one.
-    run_id, status, experiment_id : str
-        As MLflow has them.
-    metrics : mapping
-        Last value of each metric.
-    fingerprints : mapping
-        Metric key K -> fingerprint of the rows and the split it was computed from.
-    name : str
-        What MLflow's page calls it.
-    start_time : int
-        Milliseconds since 1970.
-    parent : str, optional
-        Its parent run.
-    """
-
-    seed: int | str
-    run_id: str
-    status: str
-    experiment_id: str
-    metrics: dict[str, float]
-    fingerprints: dict[str, str]
-    name: str = ""
-    start_time: int = 0
-    parent: str | None = None
-
-    def value(self, metric: str) -> float:
-        """Return the metric of a finished run, NaN where it failed or lacks the metric."""
-        return self.metrics.get(metric, math.nan) if self.status == "FINISHED" else math.nan
-
-    def fingerprint(self, metric: str) -> str | None:
-        """Return the fingerprint that covers the metric, None where trueup did not log it."""
-        for prefix in ("", *_DERIVED):
-            key = metric.removeprefix(prefix)
-            if metric.startswith(prefix) and key in self.fingerprints:
-                return self.fingerprints[key]
-        return None
 
 
 @dataclass(frozen=True)
@@ -79,26 +35,23 @@ class RunReader:
     client: MlflowClient
     experiment_ids: Sequence[str]
     seed_key: str | None
-    _read: dict[str, tuple[SeedRun, ...]] = field(default_factory=dict, init=False, repr=False)
+    _read: dict[str, SeedRuns] = field(default_factory=dict, init=False, repr=False)
 
-    def read(self, role: str, filter_string: str) -> tuple[SeedRun, ...]:
-        """Return the runs of a pipeline in order of their start; a filter is asked for once.
+    def read(self, role: str, filter_string: str) -> SeedRuns:
+        """Return the runs of a pipeline; a filter is asked for once.
 
         A run that has children with a seed stands for these children, so a filter may match either
         the parents of seeds or the runs themselves. Runs that hold a result of trueup and trained
         nothing are left out, which is a warning where they are no comparisons.
 
-        Raises
-        ------
-        InvalidInputError
-            If the filter is malformed, no run matches, a run has no seed, or two finished runs have
-            the same seed.
+        Raises InvalidInputError if the filter is malformed, no run matches, a run has no seed, or
+        two finished runs have the same seed.
         """
         if filter_string not in self._read:
             self._read[filter_string] = self._find(role, filter_string)
         return self._read[filter_string]
 
-    def _find(self, role: str, filter_string: str) -> tuple[SeedRun, ...]:
+    def _find(self, role: str, filter_string: str) -> SeedRuns:
         left_out: list[Run] = []
         try:
             leaves = self._leaves(filter_string, left_out)
@@ -120,25 +73,25 @@ class RunReader:
         if left_out:
             warn_user(f"{role} leaves out {_no_trainings(left_out)}. {_LOG_TO_TRAINING}")
         ordered = sorted(runs.values(), key=lambda run: (run.info.start_time, run.info.run_id))
-        found = [self._seed_run(role, run, position) for position, run in enumerate(ordered)]
-        return _one_per_seed(role, found)
+        seeds = [self._seed(role, run, position) for position, run in enumerate(ordered)]
+        return _one_per_seed(role, zip(seeds, map(StoredRun.of, ordered), strict=True))
 
     def _leaves(self, filter_string: str, left_out: list[Run]) -> Iterator[Run]:
-        for run in self._search(filter_string):
+        ids = list(self.experiment_ids)
+        for run in all_pages(self.client.search_runs, ids, filter_string):
             if is_of_ours(run.data.tags):
                 if run.data.tags.get(ROLE_TAG) != COMPARISON_ROLE:  # each comparison makes one
                     left_out.append(run)
                 continue
-            children = self._search(f"tags.{PARENT_TAG} = '{run.info.run_id}'")
+            children = self._children(run)
             trained = (child for child in children if not is_of_ours(child.data.tags))
-            seeds = [child for child in trained if self._has_seed(child)]
+            seeds = [
+                one for one in trained if self.seed_key is None or self._seed_text(one) is not None
+            ]
             yield from seeds or [run]
 
-    def _search(self, filter_string: str) -> Iterator[Run]:
-        return all_pages(self.client.search_runs, list(self.experiment_ids), filter_string)
-
-    def _has_seed(self, run: Run) -> bool:
-        return self.seed_key is None or self._seed_text(run) is not None
+    def _children(self, run: Run) -> Iterator[Run]:
+        return children_of(self.client, self.experiment_ids, run.info.run_id)
 
     def _seed_text(self, run: Run) -> str | None:
         key = self.seed_key
@@ -151,7 +104,7 @@ class RunReader:
                 return str(source[name])
         return None
 
-    def _seed_run(self, role: str, run: Run, position: int) -> SeedRun:
+    def _seed(self, role: str, run: Run, position: int) -> Seed:
         text = str(position) if self.seed_key is None else self._seed_text(run)
         if text is None:
             raise InvalidInputError(
@@ -159,45 +112,18 @@ class RunReader:
                 f"run {run.info.run_id} without",
                 f"{self._relation(run)}Log it, name another seed_key, or pass seed_key=None.",
             )
-        return SeedRun(
-            seed=int(text) if text.lstrip("-").isdecimal() else text,
-            run_id=run.info.run_id,
-            status=run.info.status,
-            experiment_id=run.info.experiment_id,
-            metrics=dict(run.data.metrics),
-            fingerprints=_fingerprints(run.data.tags),
-            name=run.info.run_name or "",
-            start_time=run.info.start_time or 0,
-            parent=run.data.tags.get(PARENT_TAG),
-        )
+        return seed_of(text)
 
     def _relation(self, run: Run) -> str:
         """Say whether a run is a parent or a child, and the filter that would do."""
         parent = run.data.tags.get(PARENT_TAG)
         if parent is not None:
             return f"It is a child: ask for \"attributes.run_id = '{parent}'\", its parent. "
-        children = list(self._search(f"tags.{PARENT_TAG} = '{run.info.run_id}'"))
+        children = list(self._children(run))
         if not children:
             return ""
         filter_string = f"tags.{PARENT_TAG} = '{run.info.run_id}'"
         return f'It is the parent of {len(children)} runs: ask for them with "{filter_string}". '
-
-
-def experiment_ids(client: MlflowClient, names: Sequence[str] | None) -> list[str]:
-    """Return the ids of the named experiments, which must exist, or of all active ones."""
-    if names is None:
-        return [found.experiment_id for found in all_pages(client.search_experiments)]
-    ids = []
-    for name in names:
-        experiment = client.get_experiment_by_name(name)
-        if experiment is None:
-            raise InvalidInputError(
-                "experiment_names must name existing experiments",
-                repr(name),
-                f"Check the spelling. {store_of(client)}",
-            )
-        ids.append(experiment.experiment_id)
-    return ids
 
 
 def _no_trainings(runs: Sequence[Run]) -> str:
@@ -210,38 +136,28 @@ def _no_trainings(runs: Sequence[Run]) -> str:
     )
 
 
-def _fingerprints(tags: dict[str, str]) -> dict[str, str]:
-    return {
-        key.removeprefix(fingerprint_tag("")): value
-        for key, value in tags.items()
-        if key.startswith(fingerprint_tag(""))
-    }
-
-
-def _one_per_seed(role: str, runs: Sequence[SeedRun]) -> tuple[SeedRun, ...]:
+def _one_per_seed(role: str, runs: Iterable[tuple[Seed, StoredRun]]) -> SeedRuns:
     """Let a finished run take the place of failed ones with its seed."""
-    chosen: dict[int | str, SeedRun] = {}
-    for run in runs:
-        other = chosen.get(run.seed)
+    chosen: dict[Seed, StoredRun] = {}
+    for seed, run in runs:
+        other = chosen.get(seed)
         if other is not None and other.status == run.status == "FINISHED":
             raise InvalidInputError(
                 f"{role} must match one finished run per seed",
-                (
-                    f"runs {other.run_id} ({other.name}) and {run.run_id} ({run.name}) for seed "
-                    f"{run.seed!r}"
-                ),
-                f"{_narrower(other, run)}",
+                f"runs {other.run_id} ({other.name}) and {run.run_id} ({run.name}) for seed "
+                f"{seed!r}",
+                _narrower(other, run),
             )
         if other is None or other.status != "FINISHED":
-            chosen[run.seed] = run
-    return tuple(chosen.values())
+            chosen[seed] = run
+    return chosen
 
 
-def _narrower(first: SeedRun, second: SeedRun) -> str:
+def _narrower(first: StoredRun, second: StoredRun) -> str:
     """Return the filter that tells apart two runs of one seed, as advice."""
     if first.parent != second.parent:
         parent = second.parent or first.parent
         return f"They have different parents: add \"and tags.{PARENT_TAG} = '{parent}'\"."
-    if second.start_time > first.start_time:
-        return f'For the later ones add "and attributes.start_time >= {second.start_time}".'
+    if second.start > first.start:
+        return f'For the later ones add "and attributes.start_time >= {second.start}".'
     return "Narrow the filter."

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple
+from types import SimpleNamespace
+from typing import Any, Literal
 
-import pyarrow.parquet as pq
 from mlflow.entities import Run, RunStatus
 from mlflow.tracking import MlflowClient
 from tqdm import tqdm
@@ -16,7 +14,7 @@ from tqdm import tqdm
 import trueup
 from trueup import Evaluation
 from trueup.errors import InvalidInputError
-from trueup_mlflow.log.log_fields import log_fields
+from trueup_mlflow.log.log_evaluation import log_fields
 from trueup_mlflow.log.log_predictions import PREFIX_OF_FILES
 from trueup_mlflow.log.prediction_table import StoredCall, read_call
 from trueup_mlflow.write.failures import describe
@@ -26,7 +24,7 @@ from trueup_mlflow.write.items import (
     fingerprint_tag,
     metric_key,
 )
-from trueup_mlflow.write.runs import all_pages, find_run, store_of
+from trueup_mlflow.write.runs import all_pages, experiment_ids, find_run, read_parquet
 from trueup_mlflow.write.writer import Point, RunWriter
 
 Status = Literal["logged", "present", "skipped"]
@@ -55,11 +53,6 @@ class Backfilled:
     status: Status
     key: str = ""
     reason: str = ""
-
-
-class _NamedDataset(NamedTuple):
-    name: str
-    digest: str
 
 
 def backfill(
@@ -116,7 +109,8 @@ def backfill(
     runs = [  # of a deleted one the result is that it was skipped
         find_run(client, run_id, argument="run_ids", may_be_deleted=True) for run_id in run_ids
     ]
-    runs += _search(client, experiment_names, filter_string)
+    ids = experiment_ids(client, experiment_names)
+    runs += all_pages(client.search_runs, ids, filter_string) if ids else ()
     if not run_ids and not experiment_names:
         raise InvalidInputError(
             "run_ids or experiment_names must name what to backfill",
@@ -126,22 +120,6 @@ def backfill(
     unique = {run.info.run_id: run for run in runs}.values()
     bar = tqdm(unique, desc="backfill", unit="run", disable=None)
     return tuple(result for run in bar for result in _backfill_run(run, client))
-
-
-def _search(client: Any, experiment_names: Sequence[str], filter_string: str) -> Iterator[Run]:
-    ids = [_experiment_id(client, name) for name in experiment_names]
-    return all_pages(client.search_runs, ids, filter_string) if ids else iter(())
-
-
-def _experiment_id(client: Any, name: str) -> str:
-    experiment = client.get_experiment_by_name(name)
-    if experiment is None:
-        raise InvalidInputError(
-            "experiment_names must be names of experiments",
-            repr(name),
-            f"Check the spelling. {store_of(client)}",
-        )
-    return str(experiment.experiment_id)
 
 
 def _backfill_run(run: Run, client: Any) -> Iterator[Backfilled]:
@@ -163,19 +141,13 @@ def _backfill_run(run: Run, client: Any) -> Iterator[Backfilled]:
 def _backfill_table(run_id: str, artifact: str, client: Any) -> Backfilled:
     pending = Backfilled(run_id, artifact, "skipped")
     try:
-        call = _download(run_id, artifact, client)
+        call = read_call(read_parquet(client, run_id, artifact))
         key = metric_key(call.arguments["loss"], call.place.prefix)
         pending = replace(pending, key=key)
         evaluation = trueup.evaluate(**call.arguments)
         return _log_missing(pending, evaluation, call, client)
     except Exception as failure:  # one unusable table leaves the others to be computed
         return _skip(pending, describe(failure), client)
-
-
-def _download(run_id: str, artifact: str, client: Any) -> StoredCall:
-    with TemporaryDirectory() as folder:
-        path = client.download_artifacts(run_id, artifact, folder)
-        return read_call(pq.read_table(Path(path)))
 
 
 def _log_missing(
@@ -211,11 +183,8 @@ def _has_point(run: Run, key: str, step: int, client: Any) -> bool:
 
 def _point(call: StoredCall) -> Point:
     place = call.place
-    dataset = (
-        _NamedDataset(place.dataset_name, place.dataset_digest)
-        if place.dataset_name is not None and place.dataset_digest is not None
-        else None
-    )
+    named = SimpleNamespace(name=place.dataset_name, digest=place.dataset_digest)
+    dataset = None if None in vars(named).values() else named
     return Point(place.step, place.timestamp, place.model_id, dataset)
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
 from trueup.read.frames import class_columns
-from trueup_mlflow.models.raw_model import raw_model
 
 
 @dataclass(frozen=True)
@@ -36,10 +35,8 @@ def predict(
     Of ``config`` the keys ``label_list`` and ``pos_label`` are read; ``column`` is that of the
     predictions, where the model returns several.
 
-    Raises
-    ------
-    InvalidInputError
-        If a classifier gives labels where probabilities are needed, or there are no labels.
+    Raises InvalidInputError if a classifier gives labels where probabilities are needed, or there
+    are no labels.
     """
     if dataset.labels_data is None:
         raise InvalidInputError("targets must be given", "None", "Name the column of labels.")
@@ -101,3 +98,17 @@ def _labels(
     if n_dimensions == 1 and positive is not None and len(labels) == 2:
         labels = [*(label for label in labels if label != positive), positive]
     return of_model is not None or config.get("label_list") is not None, tuple(labels)
+
+
+def raw_model(model: Any) -> Any:
+    """Return the model inside of a pyfunc; None where there is none to be had."""
+    from mlflow.exceptions import MlflowException
+
+    get_raw_model = getattr(model, "get_raw_model", None)  # a plain function has none
+    if get_raw_model is None:
+        return None
+    try:
+        return get_raw_model()
+    # MLflow has no other question: in each of these ways a flavour says that it has none.
+    except (NotImplementedError, MlflowException, AttributeError):
+        return None

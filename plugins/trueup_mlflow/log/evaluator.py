@@ -12,7 +12,7 @@ from mlflow.tracking import MlflowClient
 import trueup
 from trueup import CrossFit, Evaluation
 from trueup_mlflow.log.evaluated_model import Predictions, predict
-from trueup_mlflow.log.log_fields import log_fields
+from trueup_mlflow.log.log_evaluation import log_fields
 from trueup_mlflow.write.failures import describe
 from trueup_mlflow.write.items import evaluation_items, metric_key
 from trueup_mlflow.write.writer import Point, RunWriter

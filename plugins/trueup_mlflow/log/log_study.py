@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlflow.tracking import MlflowClient
-from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NAME
+from mlflow.utils.mlflow_tags import MLFLOW_RUN_NAME
 
 from trueup import __version__
 from trueup.errors import TrueupWarning
@@ -34,7 +34,7 @@ from trueup_mlflow.write.items import (
 )
 from trueup_mlflow.write.runs import (
     NOTE_TAG,
-    all_pages,
+    children_of,
     log_params,
     mark_as_model_training,
     new_child,
@@ -230,10 +230,10 @@ def _logged_trials(
     client: MlflowClient, experiment_id: str, parent: str
 ) -> dict[str, tuple[str, int]]:
     """Return run and number of logged seeds of each configuration whose logging was finished."""
-    query = f"tags.`{MLFLOW_PARENT_RUN_ID}` = '{parent}' and attributes.status = 'FINISHED'"
+    finished = children_of(client, [experiment_id], parent, "attributes.status = 'FINISHED'")
     return {
         run.data.tags[TRIAL_TAG]: (str(run.info.run_id), int(run.data.metrics.get("n_seeds", 0)))
-        for run in all_pages(client.search_runs, [experiment_id], query)
+        for run in finished
         if TRIAL_TAG in run.data.tags
     }
 

@@ -34,21 +34,13 @@ _LONG_UNITS = ("Y", "M", "W", "D", "h", "m")
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a run the result of a table belongs.
+    """Where in a run the result of a table belongs."""
 
-    Attributes
-    ----------
-    prefix : str
-        Put before the loss in the keys.
-    step, timestamp : int
-        Step and time (milliseconds since 1970) of the metrics.
-    model_id, dataset_name, dataset_digest : str or None
-        LoggedModel and data set of the metrics.
-    """
-
-    prefix: str
+    prefix: str  # put before the loss in the keys
+    # step and time (milliseconds since 1970) of the metrics
     step: int
     timestamp: int
+    # LoggedModel and data set of the metrics
     model_id: str | None = None
     dataset_name: str | None = None
     dataset_digest: str | None = None

@@ -155,7 +155,6 @@ def _require_probabilities(model: Model) -> None:
 
 
 def _requirements(model: Path) -> list[str]:
-    """Return the base model's requirements and trueup's."""
     file = model / "requirements.txt"
     lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
     return [*(line for line in lines if line.strip()), f"trueup[mlflow,sklearn]=={__version__}"]

@@ -71,7 +71,7 @@ def decide(
     are left out, and so are estimates that are not trusted.
     """
     pairs = paired_batches(champion_records, challenger_records)
-    labelled = {key: pair for key, pair in pairs.items() if None not in _realized(pair)}
+    labelled = {key: pair for key, pair in pairs.items() if None not in [r.realized for r in pair]}
     realized = len(labelled) >= MIN_PAIRS
     trusted = {k: pair for k, pair in pairs.items() if all(r.estimate["trusted"] for r in pair)}
     if realized:
@@ -96,10 +96,6 @@ def _by_moment(records: Sequence[BatchRecord]) -> dict[tuple[int, int], BatchRec
     keys = [(record.timestamp // 1000, record.n) for record in records]
     count = Counter(keys)
     return {key: record for key, record in zip(keys, records, strict=True) if count[key] == 1}
-
-
-def _realized(pair: tuple[BatchRecord, BatchRecord]) -> tuple[float | None, float | None]:
-    return pair[0].realized, pair[1].realized
 
 
 def _series(pairs: Pairs, value: Callable[[BatchRecord], float]) -> Comparison | None:

@@ -1,8 +1,4 @@
-"""Monitor registered models: estimated error before labels arrive, realized error after.
-
-The scheduler is the user's own: a cron job or an orchestrator calls :func:`estimate` with each
-batch. No estimate sees a change of the target given the features; :func:`realize` does.
-"""
+"""What is asked of a monitored version: an estimate, a comparison, its batches and its report."""
 
 from __future__ import annotations
 
@@ -28,8 +24,6 @@ from trueup_mlflow.write.segment_items import segments_of
 
 if TYPE_CHECKING:
     from trueup_mlflow.monitor.compare_versions import ModelComparison
-
-__all__ = ["compare", "estimate", "records", "report"]
 
 
 def estimate(

@@ -23,7 +23,7 @@ from trueup_mlflow.monitor.batch.labels import (
 from trueup_mlflow.monitor.batch.tables import read_table
 from trueup_mlflow.monitor.check.check_registry import load_schema
 from trueup_mlflow.monitor.check.registered_model import resolve
-from trueup_mlflow.monitor.judging.coverage import Coverage
+from trueup_mlflow.monitor.judging.verdict import Coverage
 from trueup_mlflow.monitor.store import ROW_ID, MonitorStore
 from trueup_mlflow.write.monitor_items import BatchRecord, realized_metrics
 from trueup_mlflow.write.segment_items import realized_segment_metrics

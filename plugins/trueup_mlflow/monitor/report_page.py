@@ -6,6 +6,7 @@ import io
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,7 @@ from numpy.typing import NDArray
 
 from trueup import __version__
 from trueup.monitoring.metrics import metric_of
-from trueup_mlflow.monitor.judging.coverage import Coverage
-from trueup_mlflow.monitor.judging.verdict import State, short, state_of
+from trueup_mlflow.monitor.judging.verdict import Coverage, State, short, state_of
 from trueup_mlflow.write.monitor_items import BatchRecord
 from trueup_mlflow.write.segment_items import FEW_ROWS, MIN_ROWS, Segment
 
@@ -22,73 +22,6 @@ _LOG_RANGE = 30.0  # largest over smallest value from which on a linear axis hid
 _FEW_ROWS = 30
 _FEW_OF_USUAL = 0.25  # of the median batch
 _DAY = 86_400_000
-
-_TOP = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{{ model_uri }}</title>
-<meta name="viewport" content="width=device-width,initial-scale=1"><style>
-body{font:15px system-ui;margin:2em auto;max-width:64em;padding:0 1em}
-svg{max-width:100%;height:auto}table{border-collapse:collapse}
-td,th{padding:.3em .8em;border-bottom:1px solid #ddd;text-align:right;white-space:nowrap}
-td:last-child{white-space:normal}
-td:last-child,th:last-child,td:first-child{text-align:left}.bad{color:#b00020}.note{color:#666}
-.verdict{padding:.6em 1em;border-left:.4em solid}
-.fine{border-color:#2e7d32}.watch{border-color:#ed9b00}.act{border-color:#b00020}
-</style><h1>{{ model_uri }}</h1>
-<p class="verdict {{ state.verdict }}"><b>{{ state.verdict }}</b>: {{ state.why }}</p>
-<p class="note">{% if aliases %}{{ aliases | join(", ") }}; {% endif %}
-{{ records | length }} {{ "batch" if records | length == 1 else "batches" }},
-{{ records[0].day }}{% if records[0].day != records[-1].day %} to {{ records[-1].day }}{% endif %};
-{{ quantity }}; page of {{ made }} UTC by trueup {{ version }}</p>
-"""
-_BOTTOM = """
-<p>{% if coverage.n %}
-{{ coverage.inside }} of {{ coverage.n }} realized batches lie in their 90% interval (95% interval
-{{ "%.0f%%" | format(100 * coverage.low) }} to {{ "%.0f%%" | format(100 * coverage.high) }}
-if batches were independent; they share one reference, so they are not).
-{% else %}
-No labels have arrived yet.
-{% endif %}</p>
-<table><tr><th>time (UTC)</th><th>rows</th><th>estimated</th><th>90% interval</th><th>realized</th>
-<th>moved, flags</th></tr>
-{% for record in records %}
-{% set estimate = record.estimate %}
-<tr><td>{{ record.day if by_day else record.time[:16] | replace("T", " ") }}</td>
-<td>{{ record.n }}{{ " (few)" if few[loop.index0] }}</td>
-<td>{{ record.estimated | short }}</td>
-<td>{{ estimate.low | short }} to {{ estimate.high | short }}</td>
-<td>{% if record.realized is not none %}
-<span class="{{ "bad" if record.covered == false }}">{{ record.realized | short }}
-{{- " (above)" if record.side > 0 }}{{ " (below)" if record.side < 0 }}</span>
-{{- " (corrected)" if record.corrections }}
-{% elif record.labelled %}{{ record.labelled }} labels{% endif %}</td>
-<td>{% for name, shift in record.moved %}
-{{ name }} {{ shift | signed }} sd{{ ", " if not loop.last }}
-{%- endfor %}<div class="{{ "note" if estimate.trusted else "bad" }}">
-{{- "" if estimate.trusted else "not to be trusted: " }}
-{{- estimate.reasons | join("; ") }}</div></td></tr>
-{% endfor %}
-</table>
-{% if segments %}
-<h2>Levels of columns</h2>
-<table><tr><th>level</th><th>batch of</th><th>rows</th><th>estimated</th><th>90% interval</th>
-<th>realized</th></tr>
-{% for one in segments %}
-<tr><td>{{ one.name }}</td><td>{{ days[one.step] }}</td>
-<td>{{ one.rows if one.rows is not none else "" }}{{ " (few)" if one.few }}</td>
-<td>{{ one.value | short }}</td><td>{{ one.low | short }} to {{ one.high | short }}
-{%- if one.trusted == false %}<div class="bad">not to be trusted</div>{% endif %}</td>
-<td>{% if one.realized is not none %}{{ one.realized | short }}
-{{- " of " + days[one.realized_step] if one.realized_step != one.step }}{% endif %}</td></tr>
-{% endfor %}
-</table>
-<p class="note">The newest estimate of each level, for its rows of that batch; levels of fewer than
-{{ least }} rows have none and count in the whole batch only. What labels taught the whole batch is
-taken over: a level learns nothing of its own, so an error that only it has is seen by its labels
-alone. Few: fewer than {{ few_rows }} rows, where the mean hangs on single ones.</p>
-{% endif %}
-<p class="note">Moved: how far the mean of a feature lies from that of the reference, in standard
-deviations (sd) of the reference. Time alone moves most features, which is no alarm.</p>
-<p class="note">Estimates learn from earlier batches whose labels were there. They use features and
-predictions only: none can see a change of the target given the features.</p></html>"""
 
 
 def render_report(
@@ -104,12 +37,15 @@ def render_report(
     Everything but the figure goes through a template that escapes it: what a store gives back may
     hold markup. The figure is drawn here, of numbers.
     """
-    from jinja2 import Environment
+    from jinja2 import Environment, FileSystemLoader
+    from markupsafe import Markup
 
-    pages = Environment(autoescape=True, trim_blocks=True)
+    home = FileSystemLoader(Path(__file__).parent)
+    pages = Environment(loader=home, autoescape=True, trim_blocks=True, keep_trailing_newline=True)
     pages.filters |= {"short": short, "signed": _signed}
     values = {
         "model_uri": model_uri,
+        "figure": Markup(figure),
         "records": records,
         "quantity": metric_of(records[0].metric).words,
         "few": _few_rows(records)[0],
@@ -124,8 +60,7 @@ def render_report(
         "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
         "version": __version__,
     }
-    top, bottom = (pages.from_string(part).render(values) for part in (_TOP, _BOTTOM))
-    return f"{top}{figure}{bottom}\n"
+    return pages.get_template("report.html").render(values)
 
 
 def draw_series(records: Sequence[BatchRecord], thresholds: Sequence[float] = ()) -> str:

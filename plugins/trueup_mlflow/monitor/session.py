@@ -14,8 +14,7 @@ from mlflow.tracking import MlflowClient
 from trueup.monitoring import MSEEstimate
 from trueup.monitoring.learning import Earlier, Learned, Outlook, Raw, learn
 from trueup.monitoring.trust.verdict import with_trust
-from trueup_mlflow.monitor.batch.row_ids import checked_ids
-from trueup_mlflow.monitor.batch.tables import digest_of, read_table
+from trueup_mlflow.monitor.batch.tables import checked_ids, digest_of, read_table
 from trueup_mlflow.monitor.check.check_registry import Check, check_uri, load_check
 from trueup_mlflow.monitor.check.predictions import GivenPredictions, LoadedModel
 from trueup_mlflow.monitor.check.registered_model import RegisteredVersion, resolve

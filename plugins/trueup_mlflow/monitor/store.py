@@ -14,11 +14,10 @@ import json
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property
 from pathlib import Path
 
-import mlflow
 import pandas as pd
 from mlflow.entities import Metric, Run
 from mlflow.exceptions import MlflowException
@@ -41,7 +40,7 @@ from trueup_mlflow.write.monitor_items import (
     of_metric,
     of_newest_metric,
 )
-from trueup_mlflow.write.runs import mark_as_model_training
+from trueup_mlflow.write.runs import all_pages, mark_as_model_training, read_parquet
 
 ROW_ID, PREDICTION, SEGMENT = "row_id", "prediction", "segment"
 _BATCHES, _LABELS, _SEGMENTS = "trueup/batches", "trueup/labels", "trueup/segments"
@@ -70,7 +69,6 @@ class MonitorStore:
         return str(found.info.run_id)
 
     def run(self) -> Run:
-        """Return the monitor run as it is now."""
         return self._client.get_run(self.run_id)
 
     def _oldest(self, experiment: str) -> Run | None:
@@ -125,12 +123,8 @@ class MonitorStore:
         return latest.decided_by(kept), kept["metrics"]
 
     def keep_predictions(self, digest: str, row_ids: pd.Series, prediction: pd.Series) -> None:
-        """Store row id and prediction of each row."""
         table = pd.DataFrame({ROW_ID: row_ids.to_numpy(), PREDICTION: prediction.to_numpy()})
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"{digest}.parquet"
-            table.to_parquet(path, index=False)
-            self._client.log_artifact(self.run_id, str(path), _BATCHES)
+        self._keep(table, _BATCHES, digest)
 
     def predictions(self, digest: str) -> pd.DataFrame:
         """Return row id and prediction of a batch; they are kept before it counts as logged."""
@@ -139,10 +133,7 @@ class MonitorStore:
     def keep_segments(self, digest: str, column: str, levels: pd.DataFrame) -> None:
         """Store row id and ``<column>/<level>`` of the rows of a batch; a column is kept once."""
         name = hashlib.sha256(column.encode(errors="surrogatepass")).hexdigest()[:16]
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"{name}.parquet"
-            levels.to_parquet(path, index=False)
-            self._client.log_artifact(self.run_id, str(path), f"{_SEGMENTS}/{digest}")
+        self._keep(levels, f"{_SEGMENTS}/{digest}", name)
 
     def segments(self, digest: str) -> list[pd.DataFrame]:
         """Return row ids and levels of a batch, a table for each column that was estimated by."""
@@ -151,10 +142,8 @@ class MonitorStore:
 
     def keep_labels(self, digest: str, labels: pd.DataFrame) -> None:
         """Store labels of a batch beside earlier ones: no process overwrites another's."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.parquet"
-            labels.to_parquet(path, index=False)
-            self._client.log_artifact(self.run_id, str(path), f"{_LABELS}/{digest}")
+        name = f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}"
+        self._keep(labels, f"{_LABELS}/{digest}", name)
 
     def labels(self, digest: str) -> pd.DataFrame | None:
         """Return the labels of a batch in the order in which they came, later ones last."""
@@ -185,7 +174,6 @@ class MonitorStore:
         return state
 
     def write(self, record: BatchRecord) -> None:
-        """Set the tag of a batch."""
         value, run_id = json.dumps(record.to_json()), self.run_id
         _twice(lambda: self._client.set_tag(run_id, BATCH_TAG + record.digest, value))
 
@@ -206,15 +194,15 @@ class MonitorStore:
         ]
         _twice(lambda: self._client.log_batch(run_id, metrics=points))
 
+    def _keep(self, table: pd.DataFrame, folder: str, name: str) -> None:
+        with tempfile.TemporaryDirectory() as here:
+            path = Path(here) / f"{name}.parquet"
+            table.to_parquet(path, index=False)
+            self._client.log_artifact(self.run_id, str(path), folder)
+
     def _table(self, path: str) -> pd.DataFrame:
-        with tempfile.TemporaryDirectory() as folder:
-            local = mlflow.artifacts.download_artifacts(
-                run_id=self.run_id,
-                artifact_path=path,
-                dst_path=folder,
-                tracking_uri=self._client.tracking_uri,
-            )
-            return pd.read_parquet(local)
+        table: pd.DataFrame = read_parquet(self._client, self.run_id, path).to_pandas()
+        return table
 
 
 def _twice(write: Callable[[], object]) -> None:
@@ -233,6 +221,23 @@ def records_of(run: Run) -> list[BatchRecord]:
         if tag.startswith(BATCH_TAG)
     ]
     return sorted(records, key=lambda record: (record.timestamp, record.digest))
+
+
+def monitor_runs(client: MlflowClient, models: Collection[str] = ()) -> dict[tuple[str, str], Run]:
+    """Return the monitor run of each version of these models, or of all; of two the older one."""
+    experiments = all_pages(client.search_experiments, filter_string="name LIKE 'trueup/%'")
+    names = {f"trueup/{model}" for model in models}
+    ids = [one.experiment_id for one in experiments if not names or one.name in names]
+    if not ids:
+        return {}
+    query = f"tags.`{ROLE_TAG}` = '{MONITOR_ROLE}'"
+    order = ["attributes.start_time DESC", "attributes.run_id DESC"]
+    tags = (MODEL_TAG, VERSION_OF_MODEL_TAG)
+    return {
+        (run.data.tags[MODEL_TAG], run.data.tags[VERSION_OF_MODEL_TAG]): run
+        for run in all_pages(client.search_runs, ids, query, max_results=10_000, order_by=order)
+        if all(tag in run.data.tags for tag in tags)
+    }
 
 
 def experiment_of(model: str, client: MlflowClient) -> str:

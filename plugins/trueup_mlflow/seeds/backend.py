@@ -29,13 +29,15 @@ from mlflow.tracking import MlflowClient
 
 from trueup.redact import without_credentials
 from trueup_mlflow.context import AUTOLOG_VARIABLE, SEED_VARIABLE
-from trueup_mlflow.seeds.abandoned import end_abandoned, this_process
-from trueup_mlflow.seeds.config import Place, SeedsConfig
-from trueup_mlflow.seeds.findings import seed_findings
+from trueup_mlflow.seeds.findings import seed_findings, seed_table
 from trueup_mlflow.seeds.log_seeds import log_seed_summary, seed_outcomes
-from trueup_mlflow.seeds.project import SEED_PARAMETER, SeededProject
-from trueup_mlflow.seeds.seed_processes import SeedCommand, ends_cleanly_when_terminated
-from trueup_mlflow.seeds.seed_table import seed_table
+from trueup_mlflow.seeds.project import SEED_PARAMETER, Place, SeededProject, SeedsConfig
+from trueup_mlflow.seeds.seed_processes import (
+    SeedCommand,
+    end_abandoned,
+    ends_cleanly_when_terminated,
+    this_process,
+)
 from trueup_mlflow.write.failures import told
 from trueup_mlflow.write.items import PROCESS_TAG, ROLE_TAG, SEED_PARENT_ROLE
 from trueup_mlflow.write.runs import log_params, mark_as_model_training
@@ -54,7 +56,6 @@ class SeedsRun(SubmittedRun):
 
     @property
     def run_id(self) -> str:
-        """The parent run."""
         return self._run_id
 
     def wait(self) -> bool:
@@ -82,11 +83,9 @@ class SeedsBackend(AbstractBackend):
     ) -> SeedsRun:
         """Run every seed, summarise them on the parent and return it.
 
-        Raises
-        ------
-        ExecutionException
-            If a seed failed. Nobody waits for a plugin's run, so raising is the one way to make
-            ``mlflow run`` exit with 1; the seeds that finished are summarised before.
+        Raises ExecutionException if a seed failed. Nobody waits for a plugin's run, so raising is
+        the one way to make ``mlflow run`` exit with 1; the seeds that finished are summarised
+        before.
         """
         config = SeedsConfig.read(backend_config)
         params = {name: value for name, value in (params or {}).items() if name != SEED_PARAMETER}

@@ -23,8 +23,7 @@ from mlflow.exceptions import ExecutionException
 from mlflow.tracking import MlflowClient
 
 from trueup.executor import Executor
-from trueup_mlflow.seeds.abandoned import this_process
-from trueup_mlflow.seeds.seed_processes import GRACE, SeedCommand, SeedProcesses
+from trueup_mlflow.seeds.seed_processes import GRACE, SeedCommand, SeedProcesses, this_process
 from trueup_mlflow.write.items import PROCESS_TAG
 
 _WATCH = 2.0  # seconds between two looks at the parent
@@ -56,22 +55,16 @@ class SeedsElsewhere:
     def __init__(self, executor: Executor, parent_run_id: str, tracking_uri: str) -> None:
         self._executor, self._parent, self._uri = executor, parent_run_id, tracking_uri
         self._waiting: dict[str, Any] = {}
-        self._stopped = False
-
-    @property
-    def stopped(self) -> bool:
+        self.stopped = False
         """Whether :meth:`stop` was called; no command starts any more."""
-        return self._stopped
 
     def run(self, command: SeedCommand, run_id: str) -> bool:
         """Run a command to its end on some worker, and return whether it succeeded.
 
-        Raises
-        ------
-        ExecutionException
-            If no worker could run it: the project, the store or trueup is missing there.
+        Raises ExecutionException if no worker could run it: the project, the store or trueup is
+        missing there.
         """
-        if self._stopped:
+        if self.stopped:
             return False
         job = SeedJob(command, run_id, self._parent, self._uri)
         future = self._executor.submit(run_on_worker, job)
@@ -90,13 +83,13 @@ class SeedsElsewhere:
             problem = f"{type(error).__name__}: {error}"
         finally:
             del self._waiting[run_id]
-        if problem is not None and not self._stopped:
+        if problem is not None and not self.stopped:
             print(f"seed {command.seed} failed, {problem}", file=sys.stderr, flush=True)
         return problem is None
 
     def stop(self) -> None:
         """End the parent, which lets workers stop their seeds, and wait for them for a while."""
-        self._stopped = True
+        self.stopped = True
         with suppress(Exception):  # where the store is the fault, only the cluster can be told
             MlflowClient(self._uri).set_terminated(self._parent, _KILLED)
         deadline = time.monotonic() + GRACE + 2 * _WATCH

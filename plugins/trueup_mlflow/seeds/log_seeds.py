@@ -7,12 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mlflow.entities import Run, RunStatus
+from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
-from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
 
-from trueup_mlflow.seeds.findings import SeedFindings, SeedOutcome, seed_findings
-from trueup_mlflow.seeds.seed_table import seed_headline
+from trueup_mlflow.seeds.findings import SeedFindings, SeedOutcome, seed_findings, seed_headline
 from trueup_mlflow.write.failures import warn
 from trueup_mlflow.write.items import (
     COUNT_KEY,
@@ -27,14 +25,14 @@ from trueup_mlflow.write.items import (
     figure_file,
     seed_items,
 )
-from trueup_mlflow.write.runs import NOTE_TAG
+from trueup_mlflow.write.runs import NOTE_TAG, children_of
 from trueup_mlflow.write.writer import RunWriter
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _Seeds = Mapping[str, Sequence[float]]
-_MAX_CHILDREN = 50_000  # MLflow's own limit of one search
+_FINISHED = "attributes.status = 'FINISHED'"
 
 
 def log_seed_summary(parent_run_id: str, *, client: MlflowClient | None = None) -> bool:
@@ -86,16 +84,16 @@ def log_seed_summary(parent_run_id: str, *, client: MlflowClient | None = None) 
     summarised = set(items.metrics) & set(metrics_of_seeds[0])
     _log_figures(parent.info.run_name, metrics_of_seeds, summarised, writer)
     findings = seed_findings(outcomes)
-    for note in (
-        () if PROCESS_TAG in parent.data.tags else findings.notes
-    ):  # the backend prints them
-        warn(note)
+    if PROCESS_TAG not in parent.data.tags:  # else the backend prints them
+        for note in findings.notes:
+            warn(note)
     tags = _parent_tags(parent, items, findings)
     return writer.log(replace(items, tags=tags))
 
 
 def seed_outcomes(parent: Run, client: MlflowClient) -> list[SeedOutcome]:
     """Return the seeds of a parent that have finished."""
+    info = parent.info
     return [
         SeedOutcome(
             f"seed {child.data.tags[SEED_TAG]}"
@@ -104,7 +102,7 @@ def seed_outcomes(parent: Run, client: MlflowClient) -> list[SeedOutcome]:
             child.data.metrics,
             child.data.tags,
         )
-        for child in _finished_children(parent, client)
+        for child in children_of(client, [info.experiment_id], info.run_id, _FINISHED)
     ]
 
 
@@ -168,14 +166,3 @@ def _draw(vanilla: _Seeds, calibrated: _Seeds, key: str) -> Figure:
     from trueup_mlflow.write.figures import seed_distributions
 
     return seed_distributions(vanilla, calibrated, metric=key)
-
-
-def _finished_children(parent: Run, client: MlflowClient) -> list[Run]:
-    return list(
-        client.search_runs(
-            [parent.info.experiment_id],
-            f"tags.`{MLFLOW_PARENT_RUN_ID}` = '{parent.info.run_id}' "
-            f"and attributes.status = '{RunStatus.to_string(RunStatus.FINISHED)}'",
-            max_results=_MAX_CHILDREN,
-        )
-    )

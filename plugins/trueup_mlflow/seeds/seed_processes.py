@@ -1,18 +1,25 @@
-"""The processes of seeds, which end with the one that started them."""
+"""The processes of seeds, which end with the one that started them; parents that it left behind."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import IO, Any
+
+from mlflow.entities import RunStatus
+
+from trueup_mlflow.write.items import PROCESS_TAG, ROLE_TAG, SEED_PARENT_ROLE
+from trueup_mlflow.write.runs import all_pages, children_of
 
 GRACE = 10.0  # seconds that an interrupted process has to clean up
 _POLL = 0.05
@@ -32,7 +39,6 @@ class SeedCommand:
     folder: str | None
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of the command on this machine."""
         here = {name: value for name, value in os.environ.items() if name != _EXPERIMENT_NAME}
         return {**here, **self.variables}
 
@@ -47,17 +53,13 @@ class SeedProcesses:
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
-        self._stopped = False
-
-    @property
-    def stopped(self) -> bool:
+        self.stopped = False
         """Whether :meth:`stop` was called; no command starts any more."""
-        return self._stopped
 
     def run(self, command: SeedCommand, _run_id: str, output: IO[bytes] | None = None) -> bool:
         """Run a command to its end and return whether it succeeded; it prints to our output."""
         with self._lock:
-            if self._stopped:
+            if self.stopped:
                 return False
             process = subprocess.Popen(
                 command.words,
@@ -76,7 +78,7 @@ class SeedProcesses:
     def stop(self) -> None:
         """Interrupt what runs, as Ctrl-C does, and kill what has not ended ten seconds later."""
         with self._lock:
-            self._stopped = True
+            self.stopped = True
             running = list(self._running)
         deadline = time.monotonic() + GRACE
         try:
@@ -125,3 +127,51 @@ def _is_alive(process: subprocess.Popen[bytes]) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+_KILLED = str(RunStatus.to_string(RunStatus.KILLED))
+
+
+def this_process() -> str:
+    """Return what tells this process from all others: host, number and start."""
+    return f"{socket.gethostname()}:{os.getpid()}:{_start_of(os.getpid())}"
+
+
+def end_abandoned(client: Any, experiment_ids: Sequence[str]) -> list[str]:
+    """End the parents of seeds, and their seeds, whose backend has died on this machine.
+
+    Returned are the ids of these parents. Those of other machines are left alone.
+    """
+    running = f"attributes.status = 'RUNNING' and tags.`{ROLE_TAG}` = '{SEED_PARENT_ROLE}'"
+    ended = []
+    for parent in list(all_pages(client.search_runs, list(experiment_ids), running)):
+        if _has_died(parent.data.tags.get(PROCESS_TAG, "")):
+            run_id, alive = parent.info.run_id, "attributes.status = 'RUNNING'"
+            for run in [*children_of(client, experiment_ids, run_id, alive), parent]:
+                client.set_terminated(run.info.run_id, _KILLED)
+            ended.append(str(run_id))
+    return ended
+
+
+def _has_died(process: str) -> bool:
+    """Return whether a process of this machine has ended; False where it is not of this machine."""
+    host, _, rest = process.partition(":")
+    number, _, start = rest.partition(":")
+    if host != socket.gethostname() or not number.isdecimal():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # it lives, and belongs to somebody else
+        return False
+    return start != _start_of(int(number))
+
+
+def _start_of(number: int) -> str:
+    """Return when a process started, in ticks; empty where the system has no /proc."""
+    try:
+        text = Path(f"/proc/{number}/stat").read_text()
+    except OSError:
+        return ""
+    return text.rpartition(")")[2].split()[19]

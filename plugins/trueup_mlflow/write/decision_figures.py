@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from trueup.comparison import Comparison
+from trueup.decide.pairing import Seed
 
 if TYPE_CHECKING:
     from trueup.calibrators import GuardDecision
@@ -18,7 +19,7 @@ _COLOURS = {"candidate": "#1b6ca8", "baseline": "#8a8a8a"}
 
 def comparison_figure(
     comparison: Comparison,
-    values: dict[str, dict[int | str, float]],
+    values: Mapping[str, Mapping[Seed, float]],
     metric: str,
     names: tuple[str, str] = ("candidate", "baseline"),
 ) -> Figure:
@@ -32,7 +33,7 @@ def comparison_figure(
     heights = {"candidate": 1.0, "baseline": 0.0}
     if comparison.estimand == "paired":
         for seed, _ in comparison.pairs:
-            ends = [values[arm][seed] for arm in heights]  # type: ignore[index]
+            ends = [values[arm][seed] for arm in heights]
             axes.plot(ends, list(heights.values()), color="#d0d0d0", linewidth=0.8, zorder=1)
     for arm, height in heights.items():
         points = np.array(list(values[arm].values()))

@@ -5,16 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from trueup import __version__
 from trueup.comparison import Comparison
-from trueup_mlflow.compare.seed_runs import SeedRun
+from trueup_mlflow.compare.seed_runs import SeedRuns
 from trueup_mlflow.write.items import COMPARISON_ROLE, ROLE_TAG, VERSION_TAG, LogItems
 
 if TYPE_CHECKING:
-    from trueup.calibrators import CalibratorScore, CalibratorTable, GuardDecision
+    from trueup.calibrators import CalibratorTable, GuardDecision
 
 COMPARISON_TABLE = "comparison.csv"
 COMPARISON_FIGURE = "comparison.png"
@@ -66,9 +66,7 @@ def _run_name(comparison: Comparison, names: tuple[str, str]) -> str:
     return f"{candidate} or {baseline}: inconclusive"
 
 
-def comparison_table(
-    comparison: Comparison, arms: Mapping[str, Sequence[SeedRun]], metric: str
-) -> str:
+def comparison_table(comparison: Comparison, arms: Mapping[str, SeedRuns], metric: str) -> str:
     """Return one line per run of either arm as CSV; a failed run has no value."""
     pairs = {
         "candidate": {seed for seed, _ in comparison.pairs},
@@ -78,10 +76,10 @@ def comparison_table(
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["arm", "seed", metric, "in_a_pair", "status", "run_id"])
     for arm, runs in arms.items():
-        for run in runs:
+        for seed, run in runs.items():
             value = run.value(metric)
             shown = repr(value) if math.isfinite(value) else ""
-            writer.writerow([arm, run.seed, shown, run.seed in pairs[arm], run.status, run.run_id])
+            writer.writerow([arm, seed, shown, seed in pairs[arm], run.status, run.run_id])
     return text.getvalue()
 
 
@@ -110,7 +108,11 @@ def guard_tag(name: str) -> str:
 
 def calibrator_items(table: CalibratorTable, prefix: str = "") -> LogItems:
     """Return the metrics and tags of a comparison of calibrators."""
-    metrics = {key: value for score in table.scores for key, value in _values(score, prefix)}
+    metrics = {
+        calibrator_key(score.name, metric, prefix): float(getattr(score, metric))
+        for score in table.scores
+        for metric in _OF_CALIBRATORS
+    }
     guarded = [score for score in table.scores if score.kept is not None]
     return LogItems(
         f"{prefix}calibrators",
@@ -129,10 +131,3 @@ def calibrator_text(table: CalibratorTable, by_time: Mapping[str, GuardDecision]
     for name, decision in by_time.items():
         parts.append(f"## {name}\n\n{decision.reason}\n\n{decision.to_markdown()}")
     return "\n".join(parts)
-
-
-def _values(score: CalibratorScore, prefix: str) -> list[tuple[str, float]]:
-    return [
-        (calibrator_key(score.name, metric, prefix), float(getattr(score, metric)))
-        for metric in _OF_CALIBRATORS
-    ]

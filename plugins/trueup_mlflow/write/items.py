@@ -50,23 +50,13 @@ _NOT_IN_KEY = re.compile(r"[^\w\-. :/]", re.ASCII)
 
 @dataclass(frozen=True)
 class LogItems:
-    """Metrics and tags that one result adds to a run.
+    """Metrics and tags that one result adds to a run."""
 
-    Attributes
-    ----------
-    key : str
-        ``K``, the key of the vanilla metric that the items belong to.
-    metrics : mapping of str to float
-        Finite values only.
-    tags : mapping of str to str
-        Tags of the result, without those of ``skipped``.
-    skipped : mapping of str to str
-        Keys that have no value, with the reason.
-    """
-
-    key: str
-    metrics: Mapping[str, float]
+    key: str  # ``K``, the key of the vanilla metric that the items belong to
+    metrics: Mapping[str, float]  # finite values only
+    # tags of the result, without those of ``skipped``
     tags: Mapping[str, str] = field(default_factory=dict)
+    # keys that have no value, with the reason
     skipped: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -211,10 +201,7 @@ def seed_items(key: str, values: Sequence[float], *, confidence_level: float = 0
     the ends of Student's t interval of the mean, ``n_seeds`` their number. One seed has no
     standard deviation and no interval.
 
-    Raises
-    ------
-    InvalidInputError
-        If there is no value, or the confidence level is not in (0, 1).
+    Raises InvalidInputError if there is no value, or the confidence level is not in (0, 1).
     """
     from scipy.special import stdtrit  # loads longer than an evaluation takes
 

@@ -109,6 +109,11 @@ class BatchRecord:
         return self.number(self.metric)
 
     @property
+    def usable(self) -> bool:
+        """Whether the estimate is a number that is to be trusted."""
+        return self.estimate["trusted"] is True and not math.isnan(self.value)
+
+    @property
     def covered(self) -> bool | None:
         """Whether the interval held the realized error; None before labels."""
         if not isinstance(self.realized, (int, float)):  # nearly always, and so asked first
@@ -151,11 +156,8 @@ class BatchRecord:
     def from_json(cls, values: dict[str, Any]) -> BatchRecord:
         """Return the record that ``to_json`` gave.
 
-        Raises
-        ------
-        InvalidInputError
-            If it has no time or lacks another part. Other values stay as somebody may have changed
-            them: whoever shows a record takes none of them for a number.
+        Raises InvalidInputError if it has no time or lacks another part. Other values stay as
+        somebody may have changed them: whoever shows a record takes none of them for a number.
         """
         try:
             moved = tuple([(str(name), shift) for name, shift in values["moved"]])
@@ -237,10 +239,7 @@ def timestamp_of(at: str | datetime | None, digest: str) -> int:
 
     Two batches of the same second then have different points, and a replay has the same one.
 
-    Raises
-    ------
-    InvalidInputError
-        If ``at`` is not an ISO date, or lies before 1970.
+    Raises InvalidInputError if ``at`` is not an ISO date, or lies before 1970.
     """
     try:
         moment = datetime.fromisoformat(at) if isinstance(at, str) else at

@@ -1,9 +1,10 @@
-"""How a run of ours is made: clean, and told from others by a person."""
+"""How runs are found, and how one of ours is made: clean, and told from others by a person."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from mlflow.entities import Experiment, LifecycleStage, Param, Run
@@ -49,6 +50,39 @@ def all_pages(search: Callable[..., Any], *args: Any, **options: Any) -> Iterato
             return
 
 
+def children_of(
+    client: Any, experiment_ids: Iterable[str], parent: str, also: str = ""
+) -> Iterator[Run]:
+    """Yield the runs below a parent, those that a filter finds ``also`` if there is one."""
+    query = f"tags.`{MLFLOW_PARENT_RUN_ID}` = '{parent}'" + (f" and {also}" if also else "")
+    return all_pages(client.search_runs, list(experiment_ids), query)
+
+
+def read_parquet(client: Any, run_id: str, path: str) -> Any:
+    """Return a table among the artifacts of a run."""
+    from pyarrow.parquet import read_table
+
+    with TemporaryDirectory() as folder:
+        return read_table(client.download_artifacts(run_id, path, folder))
+
+
+def experiment_ids(client: Any, names: Sequence[str] | None) -> list[str]:
+    """Return the ids of the named experiments, which must exist, or of all active ones."""
+    if names is None:
+        return [found.experiment_id for found in all_pages(client.search_experiments)]
+    ids = []
+    for name in names:
+        experiment = client.get_experiment_by_name(name)
+        if experiment is None:
+            raise InvalidInputError(
+                "experiment_names must name existing experiments",
+                repr(name),
+                f"Check the spelling. {store_of(client)}",
+            )
+        ids.append(experiment.experiment_id)
+    return ids
+
+
 def find_run(
     client: Any, run_id: str, *, argument: str = "run_id", may_be_deleted: bool = False
 ) -> Run:
@@ -70,10 +104,7 @@ def find_run(
 def find_experiment(client: Any, name: str, *, argument: str) -> Experiment | None:
     """Return an experiment by its name; None where it has yet to be made.
 
-    Raises
-    ------
-    InvalidInputError
-        If it was deleted: MLflow keeps its name, and takes no run for it.
+    Raises InvalidInputError if it was deleted: MLflow keeps its name, and takes no run for it.
     """
     found: Experiment | None = client.get_experiment_by_name(name)
     if found is not None and found.lifecycle_stage == LifecycleStage.DELETED:

@@ -22,41 +22,23 @@ _SEGMENT = "segment"
 
 @dataclass(frozen=True)
 class Segment:
-    """The newest estimate for ``<column>/<level>``, and the newest error that was realized for it.
+    """The newest estimate for a level of a column, and the newest error realized for it."""
 
-    Attributes
-    ----------
-    name : str
-        ``<column>/<level>``.
-    step : int
-        Number of the batch that was estimated.
-    value : float
-        The estimate.
-    low, high : float or None
-        Its 90% interval, where there is one.
-    rows : int or None
-        Rows of the level in that batch; None where an earlier version logged it.
-    trusted : bool or None
-        Whether the estimate is to be trusted; None likewise.
-    realized : float or None
-        Error of the labelled rows of the level in the batch ``realized_step``.
-    realized_step : int or None
-        Number of that batch, which may be an earlier one.
-    """
-
-    name: str
-    step: int
-    value: float
+    name: str  # ``<column>/<level>``
+    step: int  # number of the batch that was estimated
+    value: float  # the estimate
+    # its 90% interval, where there is one
     low: float | None = None
     high: float | None = None
+    # rows of the level in that batch; None where an earlier version logged it
     rows: int | None = None
-    trusted: bool | None = None
+    trusted: bool | None = None  # whether the estimate is to be trusted; None likewise
+    # error of the labelled rows of the level in the batch ``realized_step``
     realized: float | None = None
-    realized_step: int | None = None
+    realized_step: int | None = None  # number of that batch, which may be an earlier one
 
     @property
     def few(self) -> bool:
-        """Whether the level has few rows."""
         return self.rows is not None and self.rows < FEW_ROWS
 
 

@@ -30,24 +30,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Point:
-    """Where on a run's axes the metrics of one result lie.
+    """Where on a run's axes the metrics of one result lie."""
 
-    Attributes
-    ----------
-    step : int
-        Step of the metrics.
-    timestamp : int, optional
-        Milliseconds since 1970; the time of writing by default.
-    model_id : str, optional
-        LoggedModel that the metrics belong to.
-    dataset : mlflow.data.dataset.Dataset, optional
-        Data set that the metrics belong to; anything with ``name`` and ``digest`` will do, but
-        only an MLflow data set becomes an input of the run.
-    """
-
-    step: int = 0
-    timestamp: int | None = None
-    model_id: str | None = None
+    step: int = 0  # step of the metrics
+    timestamp: int | None = None  # milliseconds since 1970; the time of writing by default
+    model_id: str | None = None  # LoggedModel that the metrics belong to
+    # data set that the metrics belong to; anything with ``name`` and ``digest`` will do, but only
+    # an MLflow data set becomes an input of the run
     dataset: Any = None
 
 
@@ -104,10 +93,7 @@ class RunWriter:
     def require_store(self) -> None:
         """Raise where the store was silent lately, before a request that would wait for it again.
 
-        Raises
-        ------
-        TrueupError
-            If a write to the store had no answer in the last minute.
+        Raises TrueupError if a write to the store had no answer in the last minute.
         """
         if SILENT.is_open(self._place):
             raise TrueupError(f"the store does not answer: nothing is written for {COOLDOWN:.0f} s")

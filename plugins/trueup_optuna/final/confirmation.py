@@ -180,13 +180,14 @@ def confirm(
     3
     """
     single_objective(study)
-    _check(n_seeds, confidence_level)
+    whole_number("n_seeds", n_seeds, 2, "An interval needs two values.")
+    check_fraction("confidence_level", confidence_level, "Use 0.95.")
     seeds = reserved_seeds(study, n_seeds)
     table = standings(study)
     best = table.best()
     params = dict(table.trials[best].params)
     rival = _rival(table, best, against)
-    origin = None if rival is None else _trial_with(table, rival)
+    origin = next((trial for trial in table.trials if trial.params == rival), None)
     runs = FreshSeeds(study, scorer_of(study, train, loss, split, catch), seeds, executor)
     ours = runs.values(params, table.trials[best])
     theirs = None if rival is None else runs.values(rival, origin)
@@ -208,16 +209,6 @@ def confirm(
         failed=failed,
         rival_number=None if origin is None else origin.number,
     )
-
-
-def _trial_with(table: Standings, params: Mapping[str, Any]) -> FrozenTrial | None:
-    """Return the trial of the search that has these parameters."""
-    return next((trial for trial in table.trials if trial.params == params), None)
-
-
-def _check(n_seeds: int, confidence_level: float) -> None:
-    whole_number("n_seeds", n_seeds, 2, "An interval needs two values.")
-    check_fraction("confidence_level", confidence_level, "Use 0.95.")
 
 
 def _rival(table: Standings, best: int, against: Against | None) -> dict[str, Any] | None:

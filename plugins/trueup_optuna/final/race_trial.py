@@ -67,7 +67,6 @@ class RaceTrial(FixedTrial):
 
     @property
     def violates(self) -> bool:
-        """Whether this training broke a constraint."""
         return any(value > 0.0 for value in self.constraints.values())
 
 
@@ -87,7 +86,11 @@ def score_seed(
     """Return the result of a training, here or elsewhere; the trial keeps what it was given."""
     if executor is None:
         return score(trial, seed)
-    away = RaceTrial.away(trial, _detached(trial.study))
+    study = trial.study
+    stays = DetachedStudy(
+        study.study_name, study.direction, tuple(study.directions), dict(study.user_attrs)
+    )
+    away = RaceTrial.away(trial, stays)
     record, given, constraints = executor.submit(
         _run, score, away, seed, _key(trial, seed)
     ).result()
@@ -96,12 +99,6 @@ def score_seed(
     for key, value in constraints.items():
         trial.set_constraint(key, value)
     return record  # type: ignore[no-any-return]
-
-
-def _detached(study: optuna.Study) -> DetachedStudy:
-    return DetachedStudy(
-        study.study_name, study.direction, tuple(study.directions), dict(study.user_attrs)
-    )
 
 
 def _key(trial: RaceTrial, seed: int) -> str:

@@ -84,7 +84,6 @@ class _LocalJournal(JournalFileBackend):
         self._synced_at = 0.0
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        """Append one line for each operation."""
         lines = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs)
         file = os.open(self._path, os.O_RDWR | os.O_APPEND)
         try:

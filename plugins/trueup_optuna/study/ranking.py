@@ -29,6 +29,7 @@ from trueup_optuna.study.trial_state import (
     configurations,
     finished_values,
     is_feasible,
+    padded,
     seed_records,
     value_table,
 )
@@ -56,53 +57,29 @@ class Elimination:
 
 @dataclass(frozen=True)
 class Standings:
-    """All configurations, in order of arrival.
+    """All configurations, in order of arrival."""
 
-    Attributes
-    ----------
-    trials : tuple of FrozenTrial
-        The trial of each configuration.
-    values : array of shape (k, s)
-        Result per seed index by the metric that the study goes by, times ``sign``: lower is
-        better; NaN where there is none.
-    vanilla : array of shape (k, s)
-        The same for the vanilla metric, NaN where ``train`` returned a number.
-    n_seeds : int array of shape (k,)
-        Finished seeds, without a gap.
-    n_searched : int array of shape (k,)
-        Those of them that the search trained.
-    records : tuple of tuple of SeedRecord
-        What was kept of each seed; empty where the objective was not a SeedObjective.
-    eliminations : mapping of int to Elimination
-        By the number of the eliminated trial.
-    contenders : bool array of shape (k,)
-        Finished, feasible, neither eliminated nor dropped, with at least one seed.
-    closed : bool array of shape (k,)
-        A seed of it failed, so it gets no further one.
-    sign : float
-        1.0 where the study minimises, else -1.0.
-    shrinks : bool
-        Whether the sampler is told shrunken means, as with a budget.
-    n_dropped : int
-        Configurations that a failed seed or a broken constraint took out of the finals.
-    """
-
-    trials: tuple[FrozenTrial, ...]
+    trials: tuple[FrozenTrial, ...]  # the trial of each configuration
+    # shape (k, s): result per seed index by the metric that the study goes by, times ``sign``:
+    # lower is better; NaN where there is none
     values: FloatArray
+    # shape (k, s): the same for the vanilla metric, NaN where ``train`` returned a number
     vanilla: FloatArray
-    n_seeds: NDArray[np.intp]
-    n_searched: NDArray[np.intp]
+    n_seeds: NDArray[np.intp]  # shape (k,): finished seeds, without a gap
+    n_searched: NDArray[np.intp]  # shape (k,): those of them that the search trained
+    # what was kept of each seed; empty where the objective was not a SeedObjective
     records: tuple[tuple[SeedRecord, ...], ...]
-    eliminations: dict[int, Elimination]
+    eliminations: dict[int, Elimination]  # by the number of the eliminated trial
+    # shape (k,): finished, feasible, neither eliminated nor dropped, with at least one seed
     contenders: NDArray[np.bool_]
-    closed: NDArray[np.bool_]
-    sign: float
-    shrinks: bool = False
+    closed: NDArray[np.bool_]  # shape (k,): a seed of it failed, so it gets no further one
+    sign: float  # 1.0 where the study minimises, else -1.0
+    shrinks: bool = False  # whether the sampler is told shrunken means, as with a budget
+    # configurations that a failed seed or a broken constraint took out of the finals
     n_dropped: int = 0
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
-        """Number of each configuration's trial."""
         return tuple(trial.number for trial in self.trials)
 
     @cached_property
@@ -114,11 +91,10 @@ class Standings:
     def calibrated(self) -> FloatArray:
         """The calibrated results, as ``vanilla`` has the others; NaN where nothing was kept."""
         rows = [np.array([record.value for record in kept]) for kept in self.records]
-        return self.sign * _padded(rows, self.values.shape)
+        return self.sign * padded(rows, self.values.shape)
 
     @cached_property
     def noise(self) -> SeedNoise:
-        """Variance over seeds."""
         return seed_noise(self.values, self.n_seeds)
 
     @cached_property
@@ -157,10 +133,8 @@ class Standings:
     def best(self) -> int:
         """Return the index of the contender with the lowest score.
 
-        Raises
-        ------
-        UndefinedMetricError
-            If no contender has two seeds: the best of single seeds is the luckiest.
+        Raises UndefinedMetricError if no contender has two seeds: the best of single seeds is the
+        luckiest.
         """
         eligible = self.contenders & (self.n_seeds >= 2)
         if not self.contenders.any() and self.infeasible:
@@ -216,7 +190,7 @@ def standings(study: optuna.Study) -> Standings:
     return Standings(
         trials,
         sign(study) * table,
-        sign(study) * _padded(vanilla, table.shape),
+        sign(study) * padded(vanilla, table.shape),
         n_seeds,
         np.array(n_searched, dtype=np.intp),
         tuple(kept),
@@ -272,13 +246,6 @@ def _continued(extra: dict[int, SeedRecord], start: int) -> list[SeedRecord]:
     while start + len(found) in extra:
         found.append(extra[start + len(found)])
     return found
-
-
-def _padded(rows: list[FloatArray], shape: tuple[int, ...]) -> FloatArray:
-    table = np.full(shape, np.nan)
-    for index, row in enumerate(rows):
-        table[index, : len(row)] = row
-    return table
 
 
 def _eliminations(

@@ -31,13 +31,7 @@ SEED_ORDER = "trueup:seed_order"
 
 
 def pin(study: optuna.Study, attributes: Mapping[str, Any]) -> None:
-    """Write the attributes that the study doesn't hold yet, and refuse those that differ.
-
-    Raises
-    ------
-    StateMismatchError
-        If the study was begun with another value, naming both.
-    """
+    """Write the attributes that the study doesn't hold yet, and refuse those that differ."""
     known = study.user_attrs
     for key, value in attributes.items():
         if key not in known:
@@ -69,7 +63,6 @@ class PinnedStudies:
         return study._study_id in self._ids.get(study._storage, ())
 
     def add(self, study: optuna.Study) -> None:
-        """Remember the study."""
         self._ids.setdefault(study._storage, set()).add(study._study_id)
 
     def __reduce__(self) -> tuple[type[PinnedStudies], tuple[()]]:
@@ -149,16 +142,6 @@ def restore(trial: optuna.Trial, frozen: FrozenTrial) -> list[float]:
 def seeds_fact(seeds: SeedList) -> dict[str, list[int]]:
     """Return the seeds in the form in which a study keeps them."""
     return {"search": list(seeds.search), "confirm": list(seeds.reserved)}
-
-
-def rule_fact(rule: RaceRule) -> dict[str, Any]:
-    """Return the rule of the race in the form in which a study keeps it."""
-    return {
-        "n_configs": rule.n_configs,
-        "alpha": rule.alpha,
-        "epsilon": rule.epsilon,
-        "variance": rule.variance,
-    }
 
 
 def rule_of(study: optuna.Study) -> RaceRule | None:

@@ -66,7 +66,6 @@ class SeedRecord:
         return self.value if metric == "calibrated" or self.vanilla is None else self.vanilla
 
     def to_attribute(self) -> dict[str, Any]:
-        """Return a mapping that every storage can keep."""
         return asdict(self)
 
 
@@ -145,7 +144,12 @@ def is_feasible(trial: FrozenTrial) -> bool:
 def value_table(rows: list[FloatArray]) -> tuple[FloatArray, NDArray[np.intp]]:
     """Return the rows as an array of shape (k, s), padded with NaN, and their lengths."""
     n_seeds = np.array([len(row) for row in rows], dtype=np.intp)
-    table = np.full((len(rows), max(1, int(n_seeds.max(initial=0)))), np.nan)
+    return padded(rows, (len(rows), max(1, int(n_seeds.max(initial=0))))), n_seeds
+
+
+def padded(rows: list[FloatArray], shape: tuple[int, ...]) -> FloatArray:
+    """Return the rows as an array of a shape, padded with NaN."""
+    table = np.full(shape, np.nan)
     for index, row in enumerate(rows):
         table[index, : len(row)] = row
-    return table, n_seeds
+    return table

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from mlflow import MlflowClient
 from numpy.typing import NDArray
 
 from trueup_mlflow.write.items import ARTIFACT_FOLDER
+from trueup_mlflow.write.runs import read_parquet
 
 _STEP = re.compile(r"_step-?\d+\.parquet$")
 COLUMNS = ("n", "observed", "predicted", "difference", "low", "high", "q_value", "offset")
@@ -23,18 +21,11 @@ COLUMNS = ("n", "observed", "predicted", "difference", "low", "high", "q_value",
 
 @dataclass(frozen=True)
 class Levels:
-    """The levels of one field, the most surprising first; all arrays have an entry for each.
+    """The levels of one field, the most surprising first; all arrays have an entry for each."""
 
-    Attributes
-    ----------
-    level : str array
-        Names.
-    numbers : mapping of str to float array
-        ``n``, ``observed``, ``predicted``, ``difference``, ``low``, ``high``, ``q_value`` and
-        ``offset``, as :class:`trueup.FieldCells` has them.
-    """
-
-    level: NDArray[np.str_]
+    level: NDArray[np.str_]  # names
+    # ``n``, ``observed``, ``predicted``, ``difference``, ``low``, ``high``, ``q_value`` and
+    # ``offset``, as :class:`trueup.FieldCells` has them
     numbers: Mapping[str, NDArray[np.float64]]
 
 
@@ -48,8 +39,7 @@ def level_tables(client: MlflowClient, run_id: str) -> list[str]:
 
 def read_levels(client: MlflowClient, run_id: str, path: str) -> dict[str, Levels]:
     """Return the levels of each field of a table that :func:`level_tables` named."""
-    with TemporaryDirectory() as folder:
-        table = pq.read_table(Path(client.download_artifacts(run_id, path, folder)))
+    table = read_parquet(client, run_id, path)
     names = table["field"].unique().to_pylist()
     return {str(name): _levels(table.filter(pc.equal(table["field"], name))) for name in names}
 

@@ -9,19 +9,15 @@ from dataclasses import dataclass
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
-from trueup_mlflow.write.items import ROLE_TAG
+from trueup_mlflow.monitor.store import monitor_runs
 from trueup_mlflow.write.monitor_items import (
     BATCH_TAG,
     CHECK_URI_TAG,
-    MODEL_TAG,
-    MONITOR_ROLE,
-    VERSION_OF_MODEL_TAG,
     BatchRecord,
     of_newest_metric,
 )
+from trueup_mlflow.write.runs import all_pages
 from trueup_mlflow.write.segment_items import Segment, segments_of
-
-_MOST_RUNS = 10_000
 
 
 @dataclass(frozen=True)
@@ -43,10 +39,7 @@ class MonitoredVersion:
 
 def monitored_versions(client: MlflowClient) -> list[MonitoredVersion]:
     """Return the monitored versions that the client may read, by name and number."""
-    runs = {
-        (run.data.tags[MODEL_TAG], run.data.tags[VERSION_OF_MODEL_TAG]): run
-        for run in _runs(client)
-    }
+    runs = monitor_runs(client)
     keys = dict.fromkeys([*runs, *_checked(client)])
     found = [_version(model, version, runs.get((model, version))) for model, version in keys]
     return sorted(found, key=lambda one: (one.model.casefold(), one.version.zfill(9)))
@@ -80,20 +73,7 @@ def _records(run: Run) -> tuple[list[BatchRecord], int]:
     return found, n_unreadable
 
 
-def _runs(client: MlflowClient) -> Iterator[Run]:
-    """Yield the monitor runs, the latest first, so that of two the older one counts."""
-    experiments = client.search_experiments(filter_string="name LIKE 'trueup/%'")
-    ids = [experiment.experiment_id for experiment in experiments]
-    if not ids:
-        return
-    query = f"tags.`{ROLE_TAG}` = '{MONITOR_ROLE}'"
-    order = ["attributes.start_time DESC", "attributes.run_id DESC"]
-    for run in client.search_runs(ids, query, max_results=_MOST_RUNS, order_by=order):
-        if MODEL_TAG in run.data.tags and VERSION_OF_MODEL_TAG in run.data.tags:
-            yield run
-
-
 def _checked(client: MlflowClient) -> Iterator[tuple[str, str]]:
-    for version in client.search_model_versions():
+    for version in all_pages(client.search_model_versions):
         if CHECK_URI_TAG in version.tags:
             yield str(version.name), str(version.version)

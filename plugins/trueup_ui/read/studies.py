@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup_mlflow.compare.stored_run import StoredRun
 from trueup_mlflow.write.items import (
     COUNT_KEY,
     STATUS_TAG,
@@ -16,7 +17,6 @@ from trueup_mlflow.write.items import (
     TRIAL_TAG,
     calibrated_key,
 )
-from trueup_ui.read.stored_run import StoredRun
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -28,32 +28,15 @@ _MEAN = "_mean"
 
 @dataclass(frozen=True)
 class Configuration:
-    """One configuration of a study; ``standard_error`` is of ``mean``, None with one seed.
-
-    Attributes
-    ----------
-    eliminated_by : int or None
-        Number of the trial that beat it.
-    run_id : str or None
-        Its run, where the study was logged.
-    """
+    """One configuration of a study; ``standard_error`` is of ``mean``, None with one seed."""
 
     number: int
     params: Mapping[str, Any]
     mean: float
     standard_error: float | None
     n_seeds: int
-    eliminated_by: int | None
-    run_id: str | None = None
-
-
-@dataclass(frozen=True)
-class Confirmed:
-    """The value on seeds that neither search nor finals had seen, with its 95% interval."""
-
-    mean: float
-    low: float
-    high: float
+    eliminated_by: int | None  # number of the trial that beat it
+    run_id: str | None = None  # its run, where the study was logged
 
 
 @dataclass(frozen=True)
@@ -70,7 +53,7 @@ class Study:
     configurations: tuple[Configuration, ...]
     selected: int | None
     optimistic: float | None
-    confirmed: Confirmed | None
+    confirmed: tuple[float, ...] | None  # on fresh seeds: mean, low and high of its 95% interval
     search_trainings: int
     final_trainings: int
     vanilla_cost: float | None
@@ -98,7 +81,7 @@ def logged_study(parent: StoredRun, runs: Sequence[StoredRun]) -> Study:
         tuple(found),
         int(selected) if selected.isdecimal() else None,
         metrics.get(key + _OPTIMISTIC),
-        Confirmed(*confirmed) if len(confirmed) == 3 else None,
+        tuple(confirmed) if len(confirmed) == 3 else None,
         int(metrics.get("search_trainings", 0)),
         int(metrics.get("final_trainings", 0)),
         metrics.get(f"{key}_cost_of_vanilla_choice"),
@@ -155,10 +138,7 @@ def study_names(storage: BaseStorage) -> list[str]:
 def stored_study(storage: BaseStorage, name: str) -> Study | str:
     """Return a study, or why it cannot be shown yet.
 
-    Raises
-    ------
-    KeyError
-        If the storage has no study of that name.
+    Raises KeyError if the storage has no study of that name.
     """
     import optuna
 

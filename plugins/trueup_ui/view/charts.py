@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -154,35 +153,15 @@ _Values = tuple[float | None, ...]
 
 @dataclass(frozen=True)
 class Curves:
-    """The steps of one metric.
+    """The steps of one metric."""
 
-    Attributes
-    ----------
-    steps : tuple of int
-        Every step that some seed has.
-    mean, low, high : tuple of float or None
-        Over the seeds that have the step; the band is one standard deviation wide to each side, and
-        None where only one seed has the step.
-    traces : mapping of str to tuple
-        Seed -> value at each step, None where it has none.
-    """
-
-    steps: tuple[int, ...]
+    steps: tuple[int, ...]  # every step that some seed has
+    # over the seeds that have the step; the band is one standard deviation wide to each side, and
+    # none where only one seed has the step
     mean: _Values
     low: _Values
     high: _Values
-    traces: Mapping[str, _Values]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        traces = {seed: list(values) for seed, values in self.traces.items()}
-        return {
-            "steps": list(self.steps),
-            "mean": list(self.mean),
-            "low": list(self.low),
-            "high": list(self.high),
-            "traces": traces,
-        }
+    traces: Mapping[str, _Values]  # seed -> value at each step, None where it has none
 
 
 def curves(histories: Mapping[str, History]) -> Curves:

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trueup.comparison import order_note
-from trueup_mlflow.compare.seed_runs import PARENT_TAG
+from trueup_mlflow.compare.stored_run import PARENT_TAG, StoredRun
 from trueup_mlflow.write.items import COMPARISON_ROLE, calibrated_key
-from trueup_ui.read.stored_run import StoredRun
 from trueup_ui.view.charts import Axis, Tick
 from trueup_ui.view.experiment import common_decimals, mean_and_sd
 from trueup_ui.view.pairs import Pair, compare_pair, paired_values
@@ -69,13 +68,9 @@ class PairFigure:
 class LoggedDecision:
     """A comparison run that somebody logged; a side is a pipeline's name or a filter of MLflow."""
 
-    run_id: str
-    experiment_id: str
-    name: str
+    run: StoredRun
     candidate: str
     baseline: str
-    text: str
-    time: int
 
 
 @dataclass(frozen=True)
@@ -125,13 +120,9 @@ def logged_decisions(runs: Sequence[StoredRun]) -> tuple[LoggedDecision, ...]:
     names = {run.run_id: run.name for run in runs}
     return tuple(
         LoggedDecision(
-            run.run_id,
-            run.experiment_id,
-            run.name,
+            run,
             _pipeline_name(run.params.get("candidate", ""), names),
             _pipeline_name(run.params.get("baseline", ""), names),
-            run.tags.get("mlflow.note.content", ""),
-            run.start,
         )
         for run in reversed(found)
     )

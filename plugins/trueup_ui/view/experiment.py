@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from trueup_mlflow.compare.stored_run import StoredRun
 from trueup_mlflow.write.items import (
     SCORING_ROLE,
     bias_cost_key,
@@ -13,7 +14,6 @@ from trueup_mlflow.write.items import (
     calibrated_key,
     field_key,
 )
-from trueup_ui.read.stored_run import StoredRun
 from trueup_ui.view.charts import Axis, Strip, Tick, strip
 from trueup_ui.view.numbers import MISSING, decimals_of, fixed, percent
 from trueup_ui.view.pipelines import Pipeline, group, trainings
@@ -26,24 +26,12 @@ MOST_ROWS = 200
 
 @dataclass(frozen=True)
 class Choice:
-    """What the reader chose for the page; an unknown choice falls back to the first one.
+    """What the reader chose for the page; an unknown choice falls back to the first one."""
 
-    Attributes
-    ----------
-    metric : str
-        ``K``; "" for the first one.
-    by : str
-        How runs are grouped, see :func:`trueup_ui.view.pipelines.group`.
-    order : str
-        One of ``ORDERS``.
-    higher : bool
-        Whether higher values are better.
-    """
-
-    metric: str = ""
-    by: str = ""
-    order: Order = "calibrated"
-    higher: bool = False
+    metric: str = ""  # ``K``; "" for the first one
+    by: str = ""  # how runs are grouped, see :func:`trueup_ui.view.pipelines.group`
+    order: Order = "calibrated"  # one of ``ORDERS``
+    higher: bool = False  # whether higher values are better
 
 
 @dataclass(frozen=True)
@@ -233,7 +221,6 @@ class PipelinePage:
 
     @property
     def metric(self) -> str:
-        """``K``."""
         return self.summary.choice.metric
 
 

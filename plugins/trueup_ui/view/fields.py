@@ -10,9 +10,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup_mlflow.compare.stored_run import StoredRun
 from trueup_mlflow.write.items import field_key
 from trueup_ui.read.levels import Levels
-from trueup_ui.read.stored_run import StoredRun
 from trueup_ui.view.charts import Axis, Tick
 
 LevelOrder = Literal["surprise", "size", "rows", "too high", "too low", "level"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from trueup_mlflow.monitor.judging.coverage import Coverage
+from trueup_mlflow.monitor.judging.verdict import Coverage
 from trueup_mlflow.write.monitor_items import BatchRecord
 from trueup_ui.read.monitors import MonitoredVersion
 from trueup_ui.view.charts import Axis, Tick

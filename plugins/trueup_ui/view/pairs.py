@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trueup.comparison import Comparison, compare
+from trueup.decide.pairing import Seed
 from trueup.errors import TrueupError
 from trueup_mlflow.compare.pipelines import TwoPipelines
-from trueup_mlflow.compare.seed_runs import SeedRun
-from trueup_ui.read.stored_run import StoredRun
+from trueup_mlflow.compare.seed_runs import SeedRuns
+from trueup_mlflow.compare.stored_run import StoredRun
 from trueup_ui.view.numbers import percent
 from trueup_ui.view.pipelines import Pipeline
 
@@ -94,15 +95,15 @@ def compare_pair(first: Pipeline, second: Pipeline, metric: str, *, higher: bool
     return Pair(first, second, both, found, caution=NO_ROWS if mismatch is None else "")
 
 
-def _one_of_each_seed(runs: Sequence[StoredRun]) -> tuple[SeedRun, ...]:
+def _one_of_each_seed(runs: Sequence[StoredRun]) -> SeedRuns:
     """Return the ended runs, the first finished one of each seed; those without are numbered."""
-    chosen: dict[int | str, SeedRun] = {}
+    chosen: dict[Seed, StoredRun] = {}
     for position, run in enumerate(run for run in runs if run.status in _ENDED):
         seed = position if run.seed is None else run.seed
         known = chosen.get(seed)
         if known is None or (known.status != "FINISHED" and run.status == "FINISHED"):
-            chosen[seed] = run.as_seed_run(seed)
-    return tuple(chosen.values())
+            chosen[seed] = run
+    return chosen
 
 
 def paired_values(pair: Pair, metric: str) -> list[tuple[str, float, float]]:

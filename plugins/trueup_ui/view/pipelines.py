@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from trueup_mlflow.compare.stored_run import SEED_NAMES, StoredRun
 from trueup_mlflow.write.items import SEED_PARENT_ROLE, is_of_ours
-from trueup_ui.read.stored_run import SEED_NAMES, StoredRun
 
 AUTOMATIC = ""
 PARAMETERS = "params"
@@ -29,14 +29,9 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class Grouping:
-    """Pipelines, how they were found, and how many runs are in none.
+    """Pipelines, how they were found, and how many runs are in none."""
 
-    Attributes
-    ----------
-    by : {"parents", "params", "param:<name>", "tag:<name>"}
-        What the runs of a pipeline share.
-    """
-
+    # {"parents", "params", "param:<name>", "tag:<name>"}: what the runs of a pipeline share
     by: str
     pipelines: tuple[Pipeline, ...]
     n_left_out: int
@@ -139,10 +134,11 @@ def _collect(named: Iterable[tuple[str, StoredRun]]) -> tuple[Pipeline, ...]:
     for name, run in named:
         members.setdefault(name, []).append(run)
     return tuple(
-        Pipeline(_digest(name), name[:_MAX_NAME], None, tuple(runs))
+        Pipeline(
+            hashlib.blake2b(name.encode(), digest_size=8).hexdigest(),
+            name[:_MAX_NAME],
+            None,
+            tuple(runs),
+        )
         for name, runs in members.items()
     )
-
-
-def _digest(name: str) -> str:
-    return hashlib.blake2b(name.encode(), digest_size=8).hexdigest()

@@ -12,6 +12,7 @@ import numpy as np
 from trueup.comparison import Reduction, variance_reduction
 from trueup.errors import TrueupError
 from trueup_mlflow.autologging.coverage import reason_in
+from trueup_mlflow.compare.stored_run import StoredRun
 from trueup_mlflow.write.items import (
     COUNT_KEY,
     COVERAGE_TAG,
@@ -21,7 +22,6 @@ from trueup_mlflow.write.items import (
     is_own_key,
     skipped_tag,
 )
-from trueup_ui.read.stored_run import StoredRun
 from trueup_ui.view.pipelines import Pipeline, count_text
 
 FEW_SEEDS = 5
@@ -38,7 +38,6 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread | None:
-        """Return the spread of values, None for none."""
         if not values:
             return None
         sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
@@ -47,39 +46,21 @@ class Spread:
 
 @dataclass(frozen=True)
 class PipelineSeeds:
-    """One pipeline under one metric ``K``.
+    """One pipeline under one metric ``K``."""
 
-    Attributes
-    ----------
-    pipeline : Pipeline
-        Its runs.
-    vanilla, calibrated : Spread or None
-        Of the finished runs that have the metric; None where none has.
-    bias_cost : float or None
-        Mean over the runs that have it.
-    reduction : Reduction or None
-        Of the standard deviation, from three runs with both values on.
-    n_running, n_failed : int
-        Runs at work, and runs that failed or were killed.
-    warnings : tuple of str
-        What a reader must know before he trusts the numbers.
-    count : str
-        How many runs and seeds the vanilla mean is of, for people.
-    same_runs : bool
-        Whether both means are of the same runs.
-    """
-
-    pipeline: Pipeline
+    pipeline: Pipeline  # its runs
+    # of the finished runs that have the metric; None where none has
     vanilla: Spread | None
     calibrated: Spread | None
-    bias_cost: float | None
-    reduction: Reduction | None
+    bias_cost: float | None  # mean over the runs that have it
+    reduction: Reduction | None  # of the standard deviation, from three runs with both values on
+    # runs at work, and runs that failed or were killed
     n_running: int
     n_failed: int
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...]  # what a reader must know before he trusts the numbers
 
-    count: str = ""
-    same_runs: bool = True
+    count: str = ""  # how many runs and seeds the vanilla mean is of, for people
+    same_runs: bool = True  # whether both means are of the same runs
 
     @property
     def n_seeds(self) -> int:
@@ -166,7 +147,7 @@ def _reduction(vanilla: Sequence[float], calibrated: Sequence[float]) -> Reducti
 def _warnings(pipeline: Pipeline, key: str, values: Mapping[str, float]) -> list[str]:
     found = []
     runs = [run for run in pipeline.runs if run.run_id in values]
-    rows = {run.as_seed_run(0).fingerprint(key) for run in runs} - {None}
+    rows = {run.fingerprint(key) for run in runs} - {None}
     if len(rows) > 1:
         found.append(f"different rows: {len(rows)} sets of validation rows among the seeds")
     if len(runs) > 1 and len(set(values.values())) == 1:

@@ -73,7 +73,8 @@ def study_page(study: Study) -> StudyPage:
     axis = _value_axis(ordered)
     decimals = max((decimals_of(one.standard_error) or 0 for one in ordered), default=0) or None
     most = max((one.n_seeds for one in ordered), default=1)
-    sought, panels = study.confirmed, _panels(ordered, study, axis)
+    panels = _panels(ordered, study, axis)
+    confirmed = [fixed(value, decimals) for value in study.confirmed or ()]
     return StudyPage(
         study,
         tuple(_line(one, study, axis, decimals, most) for one in ordered[:MOST_ROWS]),
@@ -83,7 +84,7 @@ def study_page(study: Study) -> StudyPage:
         max(0, len(panels) - MOST_PARAMETERS),
         tuple(Tick(round(100.0 - tick.x, 2), tick.label) for tick in axis.ticks(4)),
         sum(one.eliminated_by is not None for one in ordered),
-        "" if sought is None else _interval(sought.mean, sought.low, sought.high, decimals),
+        "{} [{}, {}]".format(*confirmed) if confirmed else "",
         fixed(study.optimistic, decimals),
     )
 
@@ -121,10 +122,6 @@ def _line(
         axis.at(one.mean + (error or 0.0)),
         _state(one, study),
     )
-
-
-def _interval(mean: float, low: float, high: float, decimals: int | None) -> str:
-    return f"{fixed(mean, decimals)} [{fixed(low, decimals)}, {fixed(high, decimals)}]"
 
 
 def _panels(ordered: Sequence[Configuration], study: Study, axis: Axis) -> list[Panel]:

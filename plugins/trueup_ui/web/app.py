@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -16,11 +17,10 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trueup.errors import TrueupError
-from trueup_ui.web.experiment_routes import experiment_routes
-from trueup_ui.web.models_routes import models_routes
 from trueup_ui.web.pages import Pages, StoreOf
 from trueup_ui.web.rendering import STATIC
-from trueup_ui.web.study_routes import study_routes
+from trueup_ui.web.routes import ROUTES
+from trueup_ui.web.study_routes import STUDY_ROUTES
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -49,15 +49,13 @@ def create_app(
     A request sees the store as its user does. Links to runs lead to the address ``mlflow``; studies
     at work are read from a storage of Optuna; ``middleware`` runs before everything else.
     """
-    pages = Pages(store_of, mlflow)
-    routes = [
-        *experiment_routes(pages),
-        *models_routes(pages),
-        *study_routes(pages, studies),
-        Mount("/static", StaticFiles(directory=STATIC), name="static"),
-    ]
+    pages = Pages(store_of, mlflow, studies)
+    answers = {"/": Pages.home, **ROUTES, **STUDY_ROUTES}
     return Starlette(
-        routes=[Route("/", pages.home), *routes],
+        routes=[
+            *(Route(path, partial(answer, pages)) for path, answer in answers.items()),
+            Mount("/static", StaticFiles(directory=STATIC), name="static"),
+        ],
         middleware=[*(middleware or ()), Middleware(_SafeHeaders)],
         exception_handlers={
             MlflowException: _failure(pages, _status_of),

@@ -48,10 +48,7 @@ def create_basic_auth_app() -> Any:
 def with_pages(app: Any) -> Any:
     """Put the pages ahead of MLflow's own routes, behind its checks of hosts and origins.
 
-    Raises
-    ------
-    MlflowException
-        If the server is another one than uvicorn.
+    Raises MlflowException if the server is another one than uvicorn.
     """
     routes = getattr(getattr(app, "router", None), "routes", None)
     if routes is None:

@@ -3,44 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from trueup.redact import without_credentials
-from trueup_ui.read.run_cache import Snapshot
-from trueup_ui.read.store import Store, StoredExperiment
+from trueup_ui.read.store import Snapshot, Store, StoredExperiment
 from trueup_ui.web.rendering import Links, Templates
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
 
 StoreOf = Callable[[Request], Store]
 """Request -> the store as the user of that request sees it."""
-
-
-@dataclass(frozen=True)
-class Shell:
-    """The frame of a page: where the reader is, and where else he can go."""
-
-    here: str
-    experiment: StoredExperiment | None
-    experiments: tuple[StoredExperiment, ...]
-
-
-@dataclass(frozen=True)
-class Live:
-    """What a page was made from, and where the browser asks whether there is anything newer."""
-
-    version: str
-    url: str
+Answer = Callable[["Pages", Request], Response]
+"""What answers the requests for a page."""
 
 
 class Pages:
-    """Renders pages for requests."""
+    """Renders pages for requests; ``studies`` is Optuna's storage of studies at work."""
 
-    def __init__(self, store_of: StoreOf, mlflow: str | None) -> None:
+    def __init__(
+        self, store_of: StoreOf, mlflow: str | None, studies: BaseStorage | None = None
+    ) -> None:
         self.store_of = store_of
+        self.studies = studies
         self._mlflow = mlflow
         self._templates = Templates()
 
@@ -59,8 +48,8 @@ class Pages:
         content: Mapping[str, Any] | None = None,
         experiment: StoredExperiment | None = None,
     ) -> HTMLResponse:
-        """Return a page in its frame."""
-        shell = Shell(here, experiment, tuple(self.store_of(request).experiments()))
+        others = self.store_of(request).experiments()
+        shell = {"here": here, "experiment": experiment, "experiments": others}
         inside = {"shell": shell, **(content or {})}
         return HTMLResponse(self._templates.render(template, self.links(request), inside))
 
@@ -73,13 +62,14 @@ class Pages:
         return experiment, store.runs(experiment.experiment_id, anew=anew)
 
     def links(self, request: Request) -> Links:
-        """Return the links of a page, which may be mounted below another application."""
         return Links(request.scope.get("root_path", ""), self._mlflow)
 
-    def live(self, request: Request, experiment: StoredExperiment, snapshot: Snapshot) -> Live:
-        """Return what makes a page of an experiment refresh itself."""
+    def live(
+        self, request: Request, experiment: StoredExperiment, snapshot: Snapshot
+    ) -> dict[str, str]:
+        """Return what a page was made from, and where the browser asks for anything newer."""
         url = self.links(request)("experiment", experiment.experiment_id, "version.json")
-        return Live(snapshot.version, url)
+        return {"version": snapshot.version, "url": url}
 
     def failure(self, request: Request, failure: Exception, status: HTTPStatus) -> Response:
         """Return what went wrong, without the frame: the store may be what failed."""

@@ -104,6 +104,5 @@ class Templates:
         self._environment = environment()
 
     def render(self, template: str, links: Links, content: Mapping[str, Any]) -> str:
-        """Return the page as text."""
         shared = {"link": links, "static": False, "shell": None, "live": None}
         return self._environment.get_template(template).render({**shared, **content})

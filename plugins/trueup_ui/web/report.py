@@ -7,20 +7,20 @@ import hashlib
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 from mlflow import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup.replace_file import replace_file
+from trueup_mlflow.compare.stored_run import StoredRun
 from trueup_mlflow.write.items import calibrated_key
 from trueup_mlflow.write.runs import store_of
 from trueup_ui.read.monitors import monitored_versions
 from trueup_ui.read.store import Store
-from trueup_ui.read.stored_run import StoredRun
 from trueup_ui.read.studies import logged_studies, logged_study
 from trueup_ui.view.compare import Asked, compare_page
 from trueup_ui.view.experiment import Choice, experiment_page
@@ -34,30 +34,18 @@ MOST_STUDIES = 5
 _MODEL_URI = re.compile(r"models:/(?P<name>[^/@]+)(?:/(?P<version>\d+)|@(?P<alias>.+))")
 
 
-@dataclass(frozen=True)
-class Inlined:
-    """The style of a page that stands alone, and the policy that allows it and nothing else."""
-
-    style: Markup
-    policy: str
-
-    @classmethod
-    def read(cls) -> Inlined:
-        """Return the style sheet of the pages."""
-        style = (STATIC / "page.css").read_text(encoding="utf-8")
-        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-        return cls(
-            Markup(style), f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'"
-        )
+def inlined() -> dict[str, Any]:
+    """Return the style of a page that stands alone, and the policy that allows it alone."""
+    style = (STATIC / "page.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'"
+    return {"style": Markup(style), "policy": policy}
 
 
 def render_report(client: MlflowClient, experiment_name: str, choice: Choice) -> str:
     """Return the page of an experiment: its pipelines, their comparison, its studies.
 
-    Raises
-    ------
-    InvalidInputError
-        If there is no such experiment.
+    Raises InvalidInputError if there is no such experiment.
     """
     found = client.get_experiment_by_name(experiment_name)
     if found is None:
@@ -73,7 +61,7 @@ def render_report(client: MlflowClient, experiment_name: str, choice: Choice) ->
     parents = logged_studies(runs)
     studies = [logged_study(run, runs) for run in parents[:MOST_STUDIES]]
     content = {
-        "static": Inlined.read(),
+        "static": inlined(),
         "experiment": experiment,
         "now": int(time.time() * 1000),
         "pipelines": experiment_page(runs, choice),
@@ -115,16 +103,13 @@ def _asked(runs: Sequence[StoredRun], choice: Choice) -> Asked:
 def render_model_report(client: MlflowClient, model_uri: str) -> str:
     """Return the page of a monitored version, ``models:/NAME/VERSION`` or ``models:/NAME@ALIAS``.
 
-    Raises
-    ------
-    InvalidInputError
-        If the URI has another form, or the version is not monitored.
+    Raises InvalidInputError if the URI has another form, or the version is not monitored.
     """
     asked = _name_and_version(client, model_uri)
     for version in monitored_versions(client):
         if (version.model, version.version) == asked:
             row = version_row(version, datetime.now(UTC))
-            content = {"static": Inlined.read(), "row": row}
+            content = {"static": inlined(), "row": row}
             return Templates().render("model.html", Links("", client.tracking_uri), content)
     raise InvalidInputError(
         "model must be a monitored version",
@@ -154,10 +139,8 @@ def write_report(
 
     See :func:`render_report` and :func:`render_model_report`.
 
-    Raises
-    ------
-    InvalidInputError
-        If the folder of the file does not exist, or a choice is given that the page has no use for.
+    Raises InvalidInputError if the folder of the file does not exist, or a choice is given that the
+    page has no use for.
     """
     if not Path(path).parent.is_dir():
         raise InvalidInputError(

@@ -1,19 +1,15 @@
-"""The loops over rows, behind one interface: compiled by numba, or plain numpy and scipy.
+"""The loops over rows, behind one interface: compiled from C, or plain numpy.
 
-Both engines offer the functions of :class:`Engine` and agree to rounding. numba is taken for many
-rows where it is installed and its loops were compiled before; where they were not, once a process
-has seen so many rows that the seconds of compilation pay. The environment variable
-``TRUEUP_ENGINE=numpy`` leaves it out, ``TRUEUP_ENGINE=numba`` compiles at once.
+Both engines offer the functions of :class:`Engine` and agree to rounding. The compiled one is taken
+wherever it was built: the wheels have it, and ``pip install`` builds it where there is a compiler.
+The environment variable ``TRUEUP_ENGINE=numpy`` leaves it out.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Protocol, cast
 
 import numpy as np
@@ -24,9 +20,6 @@ from trueup._kernels.plain import Absorbed, PlainRows
 FloatArray = NDArray[np.float64]
 UInt64Array = NDArray[np.uint64]
 IntArray = NDArray[np.intp]
-
-_WORTH_COMPILING = 1_000_000
-_ROWS_THAT_PAY = 150_000_000  # compilation takes five seconds, and saves 30 ns a row
 
 
 class Engine(Protocol):
@@ -104,63 +97,14 @@ class Engine(Protocol):
         """
 
 
-def engine(n_rows: int, n_new: int | None = None) -> Engine:
-    """Return the engine for so many rows.
-
-    Below a million rows the start of numba costs more than it saves.
-
-    Parameters
-    ----------
-    n_rows : int
-        Rows of the whole task.
-    n_new : int, optional
-        Those of this step of it; all by default.
-    """
-    choice = os.environ.get("TRUEUP_ENGINE")
-    if n_rows < _WORTH_COMPILING or choice == "numpy":
-        return _engine("numpy_engine")
-    if choice == "numba" or _is_compiled() or _pays(n_rows if n_new is None else n_new):
-        return _compiled_engine()
-    return _engine("numpy_engine")
-
-
-@dataclass
-class _Count:
-    rows: int = 0
-
-
-_gone_without = _Count()
-
-
-def _pays(n_new: int) -> bool:
-    """Count rows, and tell whether so many have gone without compiled loops that these pay."""
-    _gone_without.rows += n_new
-    return _gone_without.rows >= _ROWS_THAT_PAY
-
-
-def _is_compiled() -> bool:
-    """Tell whether the loops are loaded, or lie in numba's cache; numba itself loads slowly."""
-    return f"{__name__}.numba_loops" in sys.modules or _are_cached(
-        os.environ.get("NUMBA_CACHE_DIR")
-    )
+def engine() -> Engine:
+    """Return the compiled engine, or numpy's where the other was not built or is not wanted."""
+    return _engine("numpy" if os.environ.get("TRUEUP_ENGINE") == "numpy" else "compiled")
 
 
 @cache
-def _are_cached(folder: str | None) -> bool:
-    compiled = f"numba_loops.*.py{sys.version_info.major}{sys.version_info.minor}.nbi"
-    if folder:
-        return any(Path(folder).glob(f"*/{compiled}"))
-    return any(Path(__file__).parent.glob(f"__pycache__/{compiled}"))
-
-
-@cache
-def _compiled_engine() -> Engine:
-    """Return numba's engine, or the other one where numba is missing or has no place to cache."""
-    try:
-        return _engine("numba_engine")
-    except (ImportError, RuntimeError):
-        return _engine("numpy_engine")
-
-
 def _engine(name: str) -> Engine:
-    return cast(Engine, import_module(f"trueup._kernels.{name}"))
+    try:
+        return cast(Engine, import_module(f"trueup._kernels.{name}_engine"))
+    except ImportError:  # no compiler where trueup was installed
+        return _engine("numpy")

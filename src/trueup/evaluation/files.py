@@ -204,10 +204,8 @@ def _update(summary: LossSummary, batch: FileBatch, reader: _Reader, threads: in
         fields = reader.fields(batch)
         return summary.add(reader.arguments(batch), reader.labels, fields or None, threads)
     except InvalidInputError as error:
-        last = batch.first_row + batch.table.num_rows - 1
         place = (
-            f"The index counts from row {batch.first_row} of {batch.file} "
-            f"(the batch ends with row {last}; rows are counted from 0)."
+            f"The index counts from row {batch.first_row} of {batch.file}; rows are counted from 0."
         )
         index = _INDEX(error.got or "")
         line = None if index is None else _line(batch, batch.first_row + int(index[1]))

@@ -88,7 +88,7 @@ def sums_by_code(
     n_codes = int(code.max()) + 1
     if not 0 < n_codes <= len(code) + 1:  # a table of other numbers could be as large as any
         return None
-    kernels = engine(len(code))
+    kernels = engine()
     return (kernels.code_table if whole else kernels.code_sums)(code, label, proba, n_codes)
 
 
@@ -102,7 +102,7 @@ def sums_by_bin(
     if not _are_plain([(y_true, "fiub"), (y_proba, "f")], sample_weight):
         return None
     label, proba = as_array(y_true, ""), as_array(y_proba, "")
-    return engine(len(label)).bin_sums(label, proba, inner)
+    return engine().bin_sums(label, proba, inner)
 
 
 def _are_plain(columns: list[tuple[Any, str]], sample_weight: Any) -> bool:

@@ -89,7 +89,7 @@ class FieldSummary:
             read_weight(sample_weight, len(label)),
             FieldSummary(self.name, levels.names),
         )
-        engine(len(label)).add_cells(levels.codes, label, proba, weight, batch.sums)
+        engine().add_cells(levels.codes, label, proba, weight, batch.sums)
         self.merge(batch)
 
     def merge(self, other: FieldSummary) -> None:

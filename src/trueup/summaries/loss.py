@@ -218,7 +218,7 @@ class LossSummary:
 
     def _summarise(self, batch: Batch, threads: int) -> tuple[Self, Notices]:
         """Return the summary of a batch; its blocks are dealt out to the threads."""
-        kernels = engine(self.n + batch.n, batch.n)
+        kernels = engine()
         try:
             shares = batch.map_shares(
                 lambda share: self._summarise_share(batch, share, kernels), kernels.BLOCK, threads

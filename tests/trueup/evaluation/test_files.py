@@ -132,7 +132,7 @@ def test_memory_stays_far_below_the_file(tmp_path):
     code = (
         "import resource\n"
         "from trueup import evaluate_files\n"
-        "import pyarrow.parquet, pandas, scipy.special, trueup._kernels.numba_engine\n"
+        "import pyarrow.parquet, pandas, scipy.special\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
         "before = peak()\n"
         f"n = evaluate_files({str(path)!r}, y_true='y', y_proba='p', row_id='id').n\n"

@@ -80,12 +80,10 @@ class HoldOutByParity(HoldOut):
         return (row_id % np.uint64(2)).astype(np.intp)
 
 
-@pytest.mark.parametrize("compile_from", [0, 10**9])
 @pytest.mark.parametrize(
     "split", [ByParity(2), ByParityOfTime(2), HoldOutByParity(), InSampleByParity()], ids=repr
 )
-def test_groups_of_a_subclass_count_on_long_input(split, compile_from, monkeypatch):
-    monkeypatch.setattr("trueup._kernels._WORTH_COMPILING", compile_from)
+def test_groups_of_a_subclass_count_on_long_input(split, kernels, monkeypatch):
     rng = np.random.default_rng(0)
     p = rng.random(30_000)
     y_true = (rng.random(30_000) < p**1.2).astype(float)

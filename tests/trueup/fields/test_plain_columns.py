@@ -8,17 +8,14 @@ import numpy as np
 import pytest
 
 from trueup import expected_calibration_error, field_calibration_error
+from trueup._kernels import numpy_engine
 from trueup.errors import InvalidInputError
 from trueup.fields.columns import sums_by_bin, sums_by_code
 
 N = 4_000
 
 
-@pytest.fixture(autouse=True, params=["numba", "numpy"])
-def engine_name(request, monkeypatch):
-    monkeypatch.setattr("trueup._kernels._WORTH_COMPILING", 0)
-    monkeypatch.setenv("TRUEUP_ENGINE", request.param)
-    return request.param
+pytestmark = pytest.mark.usefixtures("kernels")
 
 
 @pytest.fixture
@@ -94,7 +91,7 @@ def test_a_bad_row_is_refused_by_its_index(column, value, message, rows):
         expected_calibration_error(*columns[:2])
 
 
-def test_one_pass_is_taken_with_numba(rows, engine_name):
+def test_one_pass_is_taken_by_the_compiled_engine(rows, kernels):
     inner = np.linspace(0.0, 1.0, 16)[1:-1]
     passes = sums_by_code(*rows, None), sums_by_bin(*rows[:2], None, inner)
-    assert all((sums is not None) == (engine_name == "numba") for sums in passes)
+    assert all((sums is not None) == (kernels is not numpy_engine) for sums in passes)

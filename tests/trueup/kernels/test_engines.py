@@ -1,4 +1,4 @@
-"""Both engines against plain loops, and the package without numba."""
+"""Both engines against plain loops, what the compiled one refuses, and the package without it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import sys
 
 import numpy as np
 import pytest
+from tests.engines import require_engine
 
-from trueup import _kernels
-from trueup._kernels import engine, numba_engine, numpy_engine
+from trueup._kernels import engine, numpy_engine
 from trueup._kernels.grid import LIMIT, N_BINS, ORDER, WIDTH
 
-ENGINES = [numpy_engine, numba_engine]
 MASK = (1 << 64) - 1
 
 
@@ -29,7 +28,6 @@ def rng():
     return np.random.default_rng(3)
 
 
-@pytest.mark.parametrize("kernels", ENGINES)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_deposit_adds_the_powers_of_the_place_in_the_bin(kernels, weighted, rng):
     logit = np.r_[rng.uniform(-LIMIT, LIMIT, 500), -LIMIT, 0.0, np.nextafter(LIMIT, 0.0)]
@@ -46,7 +44,6 @@ def test_deposit_adds_the_powers_of_the_place_in_the_bin(kernels, weighted, rng)
     np.testing.assert_allclose(table, expected, rtol=0.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("kernels", ENGINES)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_hash_sums_equal_a_loop_of_python_integers(kernels, weighted, rng):
     row_id = rng.integers(0, 2**63, 300).astype(np.uint64)
@@ -65,7 +62,6 @@ def test_hash_sums_equal_a_loop_of_python_integers(kernels, weighted, rng):
     assert high % 2**64 == high_sum % 2**64
 
 
-@pytest.mark.parametrize("kernels", ENGINES)
 @pytest.mark.parametrize("n_cells", [10, 5_000])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_cells_equal_a_loop(kernels, n_cells, weighted, rng):
@@ -88,25 +84,12 @@ def test_cells_equal_a_loop(kernels, n_cells, weighted, rng):
     np.testing.assert_allclose(sums, expected, rtol=0.0, atol=1e-13)
 
 
-def test_numba_is_taken_for_many_rows_only(monkeypatch):
+def test_the_compiled_engine_is_taken_unless_numpy_is_wanted(monkeypatch):
+    compiled = require_engine("compiled")
     monkeypatch.delenv("TRUEUP_ENGINE", raising=False)
-    assert engine(1_000) is numpy_engine
-    assert engine(1_000_000) is numba_engine
+    assert engine() is compiled
     monkeypatch.setenv("TRUEUP_ENGINE", "numpy")
-    assert engine(1_000_000) is numpy_engine
-
-
-def test_loops_are_compiled_once_many_rows_have_gone_without(monkeypatch, tmp_path):
-    monkeypatch.delenv("TRUEUP_ENGINE", raising=False)
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.delitem(sys.modules, "trueup._kernels.numba_loops")
-    monkeypatch.setattr("trueup._kernels._gone_without", _kernels._Count())
-    assert engine(149_000_000) is numpy_engine
-    assert engine(400_000_000, 900_000) is numpy_engine
-    assert engine(1_000_000) is numba_engine
-    monkeypatch.setattr("trueup._kernels._gone_without", _kernels._Count())
-    monkeypatch.setenv("TRUEUP_ENGINE", "numba")
-    assert engine(1_000_000) is numba_engine
+    assert engine() is numpy_engine
 
 
 EVALUATE = """
@@ -118,7 +101,7 @@ rng = np.random.default_rng(0)
 p = rng.random(1_100_000)
 result = evaluate((rng.random(1_100_000) < p**1.2).astype(float), p)
 print(result.vanilla, result.calibrated, result.bias_term, *result.standard_errors)
-print(result.fingerprint, "numba" in sys.modules and sys.modules["numba"] is not None)
+print(result.fingerprint, "trueup._kernels.compiled_engine" in sys.modules)
 """
 
 
@@ -132,16 +115,93 @@ def run_evaluation(block, **environment):
         env={**os.environ, **environment},
     )
     numbers, identity = run.stdout.splitlines()
-    fingerprint, numba_loaded = identity.rsplit(" ", 1)
-    return np.array(numbers.split(), dtype=float), fingerprint, numba_loaded
+    fingerprint, is_compiled = identity.rsplit(" ", 1)
+    return np.array(numbers.split(), dtype=float), fingerprint, is_compiled
 
 
-def test_result_is_the_same_without_numba():
-    with_numba = run_evaluation("")
+def test_result_is_the_same_without_a_compiler():
+    require_engine("compiled")
+    compiled = run_evaluation("")
     for without in (
-        run_evaluation("sys.modules['numba'] = None"),
+        run_evaluation("sys.modules['trueup._kernels.loops'] = None"),
         run_evaluation("", TRUEUP_ENGINE="numpy"),
     ):
-        np.testing.assert_allclose(without[0], with_numba[0], rtol=0.0, atol=1e-13)
-        assert without[1] == with_numba[1]
-        assert (with_numba[2], without[2]) == ("True", "False")
+        np.testing.assert_allclose(without[0], compiled[0], rtol=0.0, atol=1e-13)
+        assert without[1] == compiled[1]
+        assert (compiled[2], without[2]) == ("True", "False")
+
+
+def refused_calls(loops):
+    """Yield calls of the compiled loops with one argument each that they must not follow."""
+    numbers, ids = np.linspace(0.1, 0.9, 6), np.arange(6, dtype=np.uint64)
+    codes, table, eight = np.arange(6), np.zeros((4 * N_BINS, ORDER)), np.zeros((6, 8))
+    edges, bins = np.array([-np.inf, 0.5, np.inf]), np.zeros((8, 3))
+    counts, ones = np.zeros(8, dtype=np.int64), np.ones(6)
+    good = {
+        "absorb": (ones, numbers, ones, ids, 0, False, (0, 0, 5), table, table.copy(), counts),
+        "deposit": (numbers, codes % 2, ones, ones, table),
+        "hash_sums": (ids, ones, ones),
+        "add_cells": (codes, ones, numbers, ones, eight),
+        "sum_codes": (codes, ones, numbers, eight, 8),
+        "sum_bins": (ones, numbers, edges, bins),
+    }
+    for name, arguments in good.items():
+        getattr(loops, name)(*arguments)
+        for place, argument in enumerate(arguments):
+            if isinstance(argument, np.ndarray):
+                for wrong in others_than(argument):
+                    yield name, (*arguments[:place], wrong, *arguments[place + 1 :])
+    absorb, deposit = good["absorb"], good["deposit"]
+    for rule in [(0, -1, 0), (0, 9, 0), (0, 2**18 + 1, 0), (0, 2**62, 0)]:
+        yield "absorb", (*absorb[:6], rule, *absorb[7:])
+    for logit in (np.nan, np.inf, -39.0, 1e300, -1e300):
+        yield "deposit", (np.full(6, logit), 0 * codes, 0.0 * ones, *deposit[3:])
+    for group in (-1, 2, 2**40, -(2**40)):
+        yield "deposit", (numbers, np.full(6, group), *deposit[2:])
+    for code in (-1, 6, 2**62):
+        yield "add_cells", (np.full(6, code), *good["add_cells"][1:])
+    for place in (7, 8):
+        yield "absorb", (*absorb[:place], table[:-1], *absorb[place + 1 :])
+    yield "sum_codes", (*good["sum_codes"][:4], 3)
+    yield "sum_bins", (ones, numbers, np.linspace(0.1, 0.9, 3), bins)
+
+
+def others_than(array):
+    """Return what looks like an array that was asked for and is none."""
+    shifted = np.frombuffer(b"?" + array.tobytes(), offset=1, dtype=array.dtype)
+    shorter = [] if array.ndim == 2 else [array[:-1], array[:, None]]
+    return [
+        *shorter,
+        array[::-1],
+        array.astype(np.float16),
+        array.astype(complex),
+        array.astype(array.dtype.newbyteorder()),
+        array.astype(object),
+        array[..., None],
+        shifted.reshape(array.shape),
+        "text",
+        array.tolist(),
+    ]
+
+
+def test_the_compiled_loops_refuse_what_they_cannot_follow():
+    loops = require_engine("compiled").loops
+    n_refused = 0
+    for name, arguments in refused_calls(loops):
+        with pytest.raises((TypeError, ValueError, BufferError)):
+            getattr(loops, name)(*arguments)
+        n_refused += 1
+    assert n_refused > 250
+    read_only = np.zeros((6, 8))
+    read_only.flags.writeable = False
+    with pytest.raises((ValueError, BufferError)):
+        loops.add_cells(np.arange(6), np.ones(6), np.ones(6), None, read_only)
+
+
+def test_codes_beyond_the_table_and_rows_that_are_not_valid_are_left_out():
+    loops = require_engine("compiled").loops
+    code, label, proba = np.array([0, -1, 3, 1, 2, 2]), np.ones(6), np.full(6, 0.5)
+    label[4], proba[5] = np.nan, 1.5
+    sums = np.zeros((3, 4))
+    assert loops.sum_codes(code, label, proba, sums, 4) == 4
+    assert sums[:, 0].tolist() == [1.0, 1.0, 0.0]

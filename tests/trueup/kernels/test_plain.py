@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import expit
+from tests.engines import require_engine
 
 from trueup import CrossFit, HoldOut, InSample
-from trueup._kernels import numba_engine, numba_loops, numpy_engine
-from trueup._kernels.grid import LIMIT, N_BINS, ORDER
+from trueup._kernels import numpy_engine
+from trueup._kernels.grid import BINS_PER_UNIT, LIMIT, N_BINS, ORDER
 from trueup._kernels.hashing import HashRule
 from trueup._kernels.plain import PlainRows
 from trueup.errors import InvalidInputError
@@ -30,27 +31,37 @@ def rows():
     return label, logit, rng.random(N) * (rng.random(N) < 0.9), rng.integers(-(2**62), 2**62, N)
 
 
+def absorbed(columns, **plain):
+    """Return what the compiled loops absorb, and the table that they add it to."""
+    compiled = require_engine("compiled")
+    rows = PlainRows(
+        **{"is_logit": False, "weight": None, "row_id": None, "first_row": 0} | plain, **columns
+    )
+    table = np.zeros((2 * rows.rule.n_groups * N_BINS, ORDER))
+    return compiled.absorb(rows, table, None), table
+
+
 def test_logit_is_exact_to_rounding():
-    tiny = np.logspace(np.log10(EPS), np.log10(0.5), 50_000)[1:]
-    p = np.r_[tiny, 1.0 - tiny, EPS, 1.0 - EPS, 0.5]
-    exact = np.log(p.astype(np.longdouble)) - np.log1p(-p.astype(np.longdouble))
-    out = np.empty(len(p))
-    numba_loops.logits(p, out)
-    np.testing.assert_array_less(np.abs(out - exact), 2e-16 + 2.3e-16 * np.abs(exact))
+    tiny = np.logspace(np.log10(EPS), np.log10(0.5), 2_000)[1:]
+    for p in np.r_[tiny, 1.0 - tiny, EPS, 1.0 - EPS, 0.5]:
+        columns = {"label": np.zeros(1), "prediction": np.array([p])}
+        _, table = absorbed(columns, rule=HashRule(folds=1))
+        (place,) = np.flatnonzero(table[:, 0])
+        ours = (place + 0.5 * (1.0 + np.longdouble(table[place, 1]))) / BINS_PER_UNIT - LIMIT
+        exact = np.log(np.longdouble(p)) - np.log1p(-np.longdouble(p))
+        assert abs(ours - exact) <= 3e-16 + 4e-16 * abs(exact)
 
 
 @pytest.mark.parametrize("split", RULES, ids=repr)
 def test_groups_are_those_of_the_split(split):
     row_id = np.random.default_rng(1).integers(0, 2**64, 20_000, dtype=np.uint64)
-    label, cell = np.ones(len(row_id)), np.empty(len(row_id), dtype=np.int64)
-    rule = kernel_rule(split)
-    limit = np.uint64(rule.limit)
-    numba_loops.cells(row_id, label, rule.key, rule.folds, limit, cell)
-    np.testing.assert_array_equal(cell, 2 * split.groups(row_id, None) + 1)
+    columns = {"label": np.ones(len(row_id)), "prediction": np.full(len(row_id), 0.5)}
+    taken, _ = absorbed(columns, row_id=row_id, rule=kernel_rule(split))
+    expected = np.bincount(split.groups(row_id, None), minlength=split.n_groups)
+    np.testing.assert_array_equal(taken.row_counts[:, 1], expected)
 
 
 def summarised(kind, split, engine_name, monkeypatch, columns, **options):
-    monkeypatch.setattr("trueup._kernels._WORTH_COMPILING", 0)
     monkeypatch.setenv("TRUEUP_ENGINE", engine_name)
     summary = kind(split)
     for part in (slice(0, 80_001), slice(80_001, None)):
@@ -59,16 +70,19 @@ def summarised(kind, split, engine_name, monkeypatch, columns, **options):
     return summary.compute()
 
 
-def test_columns_that_are_read_only_are_not_compiled_for_again(rows, monkeypatch):
+def test_columns_may_be_read_only_or_strided_or_odd_in_memory(rows, kernels):
     label, logit, *_ = rows
-    columns = {"y_true": label, "y_pred": expit(logit)}
-    expected = summarised(LogLossSummary, CrossFit(), "numba", monkeypatch, columns)
-    compiled = len(numba_loops.absorb.signatures)
+    columns = {"y_true": label, "y_logit": logit}
+    expected = LogLossSummary()
+    expected.update(**columns)
     for name in columns:
         columns[name] = columns[name].copy()
         columns[name].flags.writeable = False
-        assert summarised(LogLossSummary, CrossFit(), "numba", monkeypatch, columns) == expected
-    assert len(numba_loops.absorb.signatures) == compiled
+    columns["y_true"] = np.repeat(label, 2)[::2]
+    shifted = np.frombuffer(b"?" + logit.tobytes(), offset=1, dtype=np.float64)
+    found = LogLossSummary()
+    found.update(columns["y_true"], y_logit=shifted)
+    assert found.compute() == expected.compute()
 
 
 @pytest.mark.parametrize("kind", [LogLossSummary, BrierSummary])
@@ -76,6 +90,7 @@ def test_columns_that_are_read_only_are_not_compiled_for_again(rows, monkeypatch
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("form", ["probabilities", "logits", "float32", "outliers", "ids"])
 def test_results_are_those_of_the_general_path(kind, split, weighted, form, rows, monkeypatch):
+    require_engine("compiled")
     label, logit, weight, ids = rows
     columns = {"y_true": label, "y_pred": expit(logit)}
     if form == "logits":
@@ -90,7 +105,7 @@ def test_results_are_those_of_the_general_path(kind, split, weighted, form, rows
         columns |= {"row_id": ids, "y_true": np.where(label == 0.0, -0.0, 1.0)}
     if weighted:
         columns["sample_weight"] = weight
-    ours = [summarised(kind, split, name, monkeypatch, columns) for name in ("numba", "numpy")]
+    ours = [summarised(kind, split, name, monkeypatch, columns) for name in ("compiled", "numpy")]
     monkeypatch.setattr(numpy_engine, "absorb", lambda *_: None)
     general = summarised(kind, split, "numpy", monkeypatch, columns)
     for evaluation in ours:
@@ -118,8 +133,7 @@ def require_equal(ours, general):
         ("sample_weight", np.inf, "sample_weight must be finite; got inf at index 120000"),
     ],
 )
-def test_bad_rows_are_refused_by_their_index(name, value, message, rows, monkeypatch):
-    monkeypatch.setattr("trueup._kernels._WORTH_COMPILING", 0)
+def test_bad_rows_are_refused_by_their_index(name, value, message, rows, kernels):
     label, logit, weight, _ = rows
     columns = {"y_true": label, "y_pred": expit(logit), "sample_weight": weight}
     columns[name] = columns[name].copy()
@@ -158,9 +172,10 @@ def test_without_a_compiler_rows_of_many_folds_are_not_counted_by_the_table(mixe
     assert table[:, 0].sum() == 5_000 * is_taken
 
 
-def test_kernel_stops_before_a_strip_with_another_row(mixed):
-    table = np.zeros((2 * N_BINS, ORDER))
-    absorbed = numba_engine.absorb(mixed, table, None)
-    assert 5_000 - numba_loops.STRIP < absorbed.n <= 5_000
-    assert table[:, 0].sum() == absorbed.row_counts.sum() == absorbed.support.sum() == absorbed.n
-    assert absorbed.row_counts[0, 1] == mixed.label[: absorbed.n].sum()
+def test_the_compiled_loops_stop_before_a_strip_with_another_row(mixed):
+    taken, table = absorbed(
+        {"label": mixed.label, "prediction": mixed.prediction}, is_logit=True, rule=mixed.rule
+    )
+    assert 4_000 < taken.n <= 5_000
+    assert table[:, 0].sum() == taken.row_counts.sum() == taken.support.sum() == taken.n
+    assert taken.row_counts[0, 1] == mixed.label[: taken.n].sum()

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
+from tests.engines import require_engine
 
 from trueup import InSample, evaluate
 from trueup.errors import InvalidInputError, StateMismatchError
@@ -42,7 +43,7 @@ def test_parts_merge_to_the_field_calibration_of_all_rows(make, weighted, draw, 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("scale", ["y_pred", "y_logit"])
 def test_one_pass_sums_up_fields_as_the_general_path_does(scale, weighted, draw, rng, monkeypatch):
-    monkeypatch.setattr("trueup._kernels._WORTH_COMPILING", 0)
+    require_engine("compiled")
     y_true, logit, weight = draw(5_000)
     logit[4_000] = 60.0  # beyond the grid: the rows around it take the general path
     code = rng.integers(0, 40, 5_000) * 3
@@ -50,13 +51,13 @@ def test_one_pass_sums_up_fields_as_the_general_path_does(scale, weighted, draw,
     columns |= {"sample_weight": weight} if weighted else {}
     fields = {"site": code, "name": code.astype(str)}
     found = {}
-    for engine in ("numba", "numpy"):
+    for engine in ("compiled", "numpy"):
         monkeypatch.setenv("TRUEUP_ENGINE", engine)
         summary, field = LogLossSummary(), FieldSummary("site")
         summary.update(y_true, **columns, fields=fields)
         field.update(y_true, expit(logit), code)
         found[engine] = [*summary.compute().fields.values(), field.compute()]
-    for ours, general in zip(found["numba"], found["numpy"], strict=True):
+    for ours, general in zip(found["compiled"], found["numpy"], strict=True):
         assert ours.n_levels == general.n_levels
         for name in ("ece", "rce", "floor"):
             assert getattr(ours, name) == pytest.approx(getattr(general, name), abs=1e-13)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import mlflow
 import numpy as np
 import pytest
+from tests import warm
 
 import trueup
 from trueup_mlflow.write.items import COVERAGE_TAG
@@ -46,13 +46,7 @@ TWINS = {
 
 def run_project(name):
     environment = {**os.environ, "TRUEUP_AUTOLOG": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, str(PROJECTS / f"with_{name}.py")],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
+    done = warm.run([sys.executable, str(PROJECTS / f"with_{name}.py")], env=environment)
     assert done.returncode == 0, done.stderr
     shown = next(line for line in done.stdout.splitlines() if line.startswith("SHOW "))
     columns = {k: np.array(v) for k, v in json.loads(shown.removeprefix("SHOW ")).items()}

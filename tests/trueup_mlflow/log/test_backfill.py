@@ -161,7 +161,7 @@ def test_backfill_works_through_a_server(server):
 def test_backfill_wants_runs_or_experiments_that_exist(client):
     with pytest.raises(InvalidInputError, match="run_ids or experiment_names must name what"):
         backfill()
-    with pytest.raises(InvalidInputError, match="experiment_names must be names of experiments"):
+    with pytest.raises(InvalidInputError, match="experiment_names must name existing experiments"):
         backfill(experiment_names=["nowhere"])
 
 

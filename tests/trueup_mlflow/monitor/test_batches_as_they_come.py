@@ -10,9 +10,8 @@ import pytest
 
 from trueup.errors import InvalidInputError, TrueupWarning
 from trueup_mlflow.monitor.batch.batches import say_empty
-from trueup_mlflow.monitor.batch.row_ids import checked_ids
 from trueup_mlflow.monitor.batch.schema import Schema
-from trueup_mlflow.monitor.batch.tables import read_table
+from trueup_mlflow.monitor.batch.tables import checked_ids, read_table
 
 
 @pytest.mark.parametrize("kind", ["text", "integer"])

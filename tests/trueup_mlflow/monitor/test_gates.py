@@ -8,9 +8,8 @@ import pytest
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow.monitor.check.registered_model import resolve
-from trueup_mlflow.monitor.judging.duration import duration
 from trueup_mlflow.monitor.judging.gates import judged
-from trueup_mlflow.monitor.judging.threshold import threshold_of
+from trueup_mlflow.monitor.judging.threshold import duration, threshold_of
 from trueup_mlflow.monitor.judging.verdict import state_of
 from trueup_mlflow.write.monitor_items import BatchRecord
 

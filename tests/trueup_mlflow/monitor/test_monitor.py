@@ -20,7 +20,7 @@ from trueup_cli.monitor.commands import monitor as command
 from trueup_mlflow import monitor
 from trueup_mlflow.monitor.batch.batches import estimate_chunks, estimate_periods
 from trueup_mlflow.monitor.check.check_registry import load_check
-from trueup_mlflow.monitor.judging.coverage import Coverage
+from trueup_mlflow.monitor.judging.verdict import Coverage
 from trueup_mlflow.monitor.prometheus import PrometheusExporter
 from trueup_mlflow.monitor.store import MonitorStore
 from trueup_mlflow.write.monitor_items import BatchRecord, timestamp_of
@@ -255,7 +255,7 @@ def test_chunks_of_rows_are_batches_of_their_own(store, tmp_path):
     logged = [r for r in monitor.records(URI) if r.time.startswith("2028-01")]
     assert [record.n for record in logged] == [30, 30, 10]
     assert [r.timestamp // 1000 - logged[0].timestamp // 1000 for r in logged] == [0, 1, 2]
-    with pytest.raises(InvalidInputError, match="rows must be at least 1; got 0"):
+    with pytest.raises(InvalidInputError, match="rows must be an integer of at least 1; got 0"):
         estimate_chunks(URI, rows, rows=0)
     refused = CliRunner().invoke(command, [*arguments, "--time-column", "when"])
     assert refused.exit_code == 2

@@ -162,6 +162,7 @@ def test_text_ids_of_csv_files_stay_text(store, tmp_path):
 
 
 def test_a_claimed_estimate_survives_a_crash_before_it_was_logged(session, monkeypatch):
+    session.record(draw(100, start=1_000).drop(columns="y"), at="2026-01-31")
     batch = draw(60, start=6_000).drop(columns="y")
 
     def killed(*_):
@@ -319,8 +320,8 @@ def test_a_deleted_version_or_check_is_said_and_does_not_count(
         register(LinearRegression().fit(rows[["a", "b"]], rows["y"]), registered_name)
     client.set_model_version_tag(name, "1", CHECK_URI_TAG, f"models:/{check_name(name)}/1")
     client.set_model_version_tag(check_name(name), "1", CHECKED_URI_TAG, f"models:/{name}/1")
-    records = monitor.records(URI)
-    MonitorStore(resolve(f"models:/{name}/1", client), client).write(records[0])
+    record = session.record(draw(40, start=14_000).drop(columns="y"), at="2030-07-31")
+    MonitorStore(resolve(f"models:/{name}/1", client), client).write(record)
     assert [gate.counts for gate in monitor.status([f"models:/{name}"])] == [True]
 
     client.delete_model_version(deleted, "1")

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from trueup.errors import InvalidInputError, TrueupWarning
 from trueup_mlflow.monitor.check.check_registry import train_check
 from trueup_mlflow.monitor.check.predictions import GivenPredictions, LoadedModel
-from trueup_mlflow.monitor.check.wishes import Wishes
+from trueup_mlflow.monitor.check.reference import Wishes
 
 pytestmark = [
     # MLflow's model saving and loading warn about themselves.
@@ -37,6 +37,11 @@ def loaded(tmp_path, make, signature=None):
     model = Gives(make)
     mlflow.pyfunc.save_model(path, python_model=model, signature=signature, pip_requirements=[])
     return LoadedModel.load(path)
+
+
+def save(classifier, path):
+    options = {"serialization_format": "cloudpickle", "pip_requirements": []}
+    mlflow.sklearn.save_model(classifier, path, **options)
 
 
 def rows(n=60, seed=0):
@@ -97,7 +102,7 @@ def test_named_classes_and_codes_of_a_classifier(tmp_path):
         labels = np.where(reference["y"] > 0, classes[1], classes[0])
         path = str(tmp_path / f"model{number}")
         model = LogisticRegression().fit(reference[["a"]], labels)
-        mlflow.sklearn.save_model(model, path, serialization_format="cloudpickle")
+        save(model, path)
         schema = check(LoadedModel.load(path), reference.assign(y=labels)).schema
         assert schema.classes == tuple(map(str, classes))
         assert 0.0 < schema.reference_error < 0.2
@@ -246,7 +251,7 @@ def test_a_model_that_lacks_the_class_of_the_reference_is_refused_in_words(tmp_p
     for number, labels in enumerate((named, reference["y"].astype(float))):
         path = str(tmp_path / f"model{number}")
         model = LogisticRegression().fit(reference[["a"]], labels)
-        mlflow.sklearn.save_model(model, path, serialization_format="cloudpickle")
+        save(model, path)
     found = LoadedModel.load(path).predict(reference, schema)
     assert np.array_equal(found, model.predict_proba(reference[["a"]])[:, 1])
     with pytest.raises(InvalidInputError, match=r"know the class '1' .* \['churn', 'stay'\]"):

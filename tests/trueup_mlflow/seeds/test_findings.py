@@ -10,9 +10,9 @@ import sys
 import pytest
 
 from trueup.errors import TrueupWarning
-from trueup_mlflow.seeds.abandoned import end_abandoned, this_process
 from trueup_mlflow.seeds.findings import SeedOutcome, seed_findings
 from trueup_mlflow.seeds.log_seeds import log_seed_summary
+from trueup_mlflow.seeds.seed_processes import end_abandoned, this_process
 
 TAG = "trueup.fingerprint.loss"
 
@@ -91,7 +91,7 @@ def running_parent(client, process):
 
 
 def test_parent_whose_backend_was_killed_is_ended_with_its_seeds(client):
-    code = "from trueup_mlflow.seeds.abandoned import this_process; print(this_process())"
+    code = "from trueup_mlflow.seeds.seed_processes import this_process; print(this_process())"
     dead = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     experiment, parent, child = running_parent(client, dead.stdout.strip())
     assert end_abandoned(client, [experiment]) == [parent]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from trueup_mlflow.seeds.findings import seed_table
 from trueup_mlflow.seeds.log_seeds import summary_items
-from trueup_mlflow.seeds.seed_table import seed_table
 from trueup_mlflow.write.items import seed_items
 
 

@@ -10,7 +10,7 @@ from scipy import stats
 import trueup
 from trueup.errors import InvalidInputError
 from trueup.summaries import LogLossSummary
-from trueup_mlflow.log.log_fields import cells_table
+from trueup_mlflow.log.log_evaluation import cells_table
 from trueup_mlflow.write.items import (
     evaluation_items,
     field_key,

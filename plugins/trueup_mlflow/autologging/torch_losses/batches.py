@@ -41,28 +41,15 @@ class Reading:
 
 @dataclass(eq=False)  # not frozen, which takes three times as long to make
 class Batch:
-    """One call of a loss.
+    """One call of a loss."""
 
-    Attributes
-    ----------
-    reading : Reading
-        What was computed.
-    value : tensor
-        What the call returned: a mean, a sum, or one loss a row.
-    y_true, y_pred : tensor
-        What it was computed from; empty where there is a refusal.
-    rows : int
-        Number of rows.
-    reduction : {"mean", "sum", "none"}
-        What ``value`` is.
-    """
-
-    reading: Reading
-    value: Any
+    reading: Reading  # what was computed
+    value: Any  # what the call returned: a mean, a sum, or one loss a row
+    # what it was computed from; empty where there is a refusal
     y_true: Any
     y_pred: Any
-    rows: int
-    reduction: str
+    rows: int  # number of rows
+    reduction: str  # {"mean", "sum", "none"}: what ``value`` is
 
     @property
     def kind(self) -> tuple[object, ...]:
@@ -78,7 +65,6 @@ class Batch:
 
     @property
     def nbytes(self) -> int:
-        """Memory that the batch holds, in bytes."""
         return int(_OVERHEAD + self.value.nbytes + self.y_true.nbytes + self.y_pred.nbytes)
 
     @cached_property

@@ -114,11 +114,6 @@ class Passes:
         """Note that a data loader starts from its beginning."""
         self._loader += 1
 
-    @property
-    def saw_batches(self) -> bool:
-        """Whether any loss was seen without gradients."""
-        return self._serial > 0
-
     def find(self, value: object) -> Match | None:
         """Return what a logged number was computed from, if that is known."""
         number = number_of(value)

@@ -58,7 +58,6 @@ class Section:
 
     @cached_property
     def mean(self) -> float:
-        """The mean over the rows, in float64."""
         return self.candidates[0]
 
     @cached_property
@@ -68,7 +67,6 @@ class Section:
         return tuple(map(float, (*by_row, *self._means.mean(axis=1))))
 
     def labels(self) -> NDArray[Any]:
-        """Return the labels or targets of all rows."""
         return snapshot(_flat([batch.y_true for batch in self.batches]))
 
     def predictions(self) -> NDArray[Any]:
@@ -120,7 +118,6 @@ class Section:
 
     @cached_property
     def rows(self) -> NDArray[np.float64]:
-        """Numbers of rows of the batches."""
         return np.array([batch.rows for batch in self.batches], dtype=np.float64)
 
     @cached_property

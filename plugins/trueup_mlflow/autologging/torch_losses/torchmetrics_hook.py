@@ -31,7 +31,6 @@ class Rows:
         self.in_forward = False
 
     def add(self, prediction: Any, target: Any) -> None:
-        """Append a batch."""
         part = prediction.detach().clone().reshape(-1), target.detach().clone().reshape(-1)
         self._nbytes += part[0].nbytes + part[1].nbytes
         if self._nbytes > MAX_BYTES:
@@ -41,7 +40,6 @@ class Rows:
 
     @property
     def n(self) -> int:
-        """The number of rows that are kept."""
         return sum(len(target) for _, target in self._parts)
 
     def clear(self) -> None:
@@ -50,7 +48,6 @@ class Rows:
             self._parts, self._nbytes, self._is_whole = [], 0, True
 
     def count(self) -> int:
-        """Return the number of batches."""
         return len(self._parts)
 
     def keep_latest_after(self, count: int) -> None:

@@ -12,8 +12,7 @@ from trueup.errors import InvalidInputError
 from trueup.monitoring.inputs import is_binary
 from trueup.monitoring.metrics import metric_of
 from trueup.read.ids import id_texts
-from trueup_mlflow.monitor.batch.schema import Schema
-from trueup_mlflow.monitor.check.classes import label_numbers
+from trueup_mlflow.monitor.batch.schema import Schema, label_numbers
 from trueup_mlflow.monitor.store import PREDICTION, ROW_ID, SEGMENT
 
 LABEL = "label"

@@ -1,4 +1,4 @@
-"""What ``init`` was told and found out about the data of a model."""
+"""What ``init`` was told and found out about the data of a model, and labels as numbers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
+from trueup.monitoring.inputs import finite_vector, is_binary
 from trueup.monitoring.learning import SCALE_PRIOR
 from trueup.monitoring.metrics import DEFAULT_METRIC
 from trueup.monitoring.trust.alarms import ReferenceProfile
@@ -19,50 +21,26 @@ IdKind = Literal["integer", "text"]
 
 @dataclass(frozen=True)
 class Schema:
-    """Names of columns, what the labels are, and the reference in a few numbers.
+    """Names of columns, what the labels are, and the reference in a few numbers."""
 
-    Attributes
-    ----------
-    target, row_id : str
-        Columns of the labels and of the ids.
-    features : tuple of str
-        Columns that the check sees.
-    binary : bool
-        Whether the labels are of two classes, so that the error is the Brier score.
-    means, spreads : dict of str to float
-        Of numeric features.
-    inputs : tuple of str
-        Columns that the model takes.
-    prediction : str or None
-        Column of the model's output that is the prediction.
-    classes : tuple of str
-        The negative and the positive class, where labels are names.
-    id_kind : {"integer", "text"} or None
-        What row ids are; None where it was not kept.
-    reference_error : float or None
-        Error on the reference.
-    scale_prior : tuple of float
-        How much the error may drift; see :mod:`trueup.monitoring.reference_periods`.
-    profile : dict
-        :class:`ReferenceProfile` as JSON.
-    metric : str
-        What is estimated; see :mod:`trueup.monitoring.metrics`.
-    """
-
+    # columns of the labels and of the ids
     target: str
     row_id: str | None
-    features: tuple[str, ...]
-    binary: bool
+    features: tuple[str, ...]  # columns that the check sees
+    binary: bool  # whether the labels are of two classes, so that the error is the Brier score
+    # of numeric features
     means: Mapping[str, float]
     spreads: Mapping[str, float]
-    inputs: tuple[str, ...] = ()
-    prediction: str | None = None
-    classes: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()  # columns that the model takes
+    prediction: str | None = None  # column of the model's output that is the prediction
+    classes: tuple[str, ...] = ()  # the negative and the positive class, where labels are names
+    # {"integer", "text"} or None: what row ids are; None where it was not kept
     id_kind: IdKind | None = None
-    reference_error: float | None = None
+    reference_error: float | None = None  # error on the reference
+    # how much the error may drift; see :mod:`trueup.monitoring.reference_periods`
     scale_prior: tuple[float, ...] = SCALE_PRIOR
-    profile: Mapping[str, Any] | None = None
-    metric: str = DEFAULT_METRIC
+    profile: Mapping[str, Any] | None = None  # :class:`ReferenceProfile` as JSON
+    metric: str = DEFAULT_METRIC  # what is estimated; see :mod:`trueup.monitoring.metrics`
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Schema:
@@ -71,7 +49,6 @@ class Schema:
         return cls(**{**values, **{k: tuple(values[k]) for k in lists if k in values}})
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
         return asdict(self)
 
     @property
@@ -117,7 +94,6 @@ class Schema:
         return tuple(sorted(finite, key=lambda pair: -abs(pair[1]))[:top])
 
     def alarms(self, features: pd.DataFrame, y_pred: Any) -> tuple[str, ...]:
-        """Return what looks broken in a batch."""
         if self.profile is None:
             return ()
         return ReferenceProfile.from_json(dict(self.profile)).alarms(features, y_pred)
@@ -165,3 +141,59 @@ def _columns_of(batch: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     if batch.empty:
         raise InvalidInputError("batch must hold rows", "none", "Check where they come from.")
     return batch[list(names)]
+
+
+def target_classes(labels: pd.Series, known: Sequence[Any]) -> tuple[str, ...]:
+    """Return negative and positive class where labels are names or codes; none for numbers.
+
+    There must be two, that the model knows; ``known`` are its classes in its own order, if it has
+    any.
+    """
+    present = labels.dropna()
+    numeric = pd.api.types.is_numeric_dtype(present.dtype)
+    if numeric and (not known or is_binary(present.to_numpy(dtype=np.float64))):
+        return ()
+    names = sorted({class_name(value) for value in present.unique()})
+    model = [class_name(value) for value in known]
+    if len(model) == 2 and set(names) <= set(model):
+        return (model[0], model[1])
+    if len(names) > 2 or len(model) > 2:
+        raise InvalidInputError(
+            "target must be numbers, or two classes",
+            f"{max(len(names), len(model))} classes",
+            (
+                "Monitor one of them: a target that is 1 for it and 0 for the others, and the "
+                "column of its probability by prediction=."
+            ),
+        )
+    if len(names) == 2 and not model:
+        return (names[0], names[1])
+    raise InvalidInputError(
+        f"target must be numbers, or the two classes of the model, {model}",
+        f"{names[:3]}",
+        "Name them as the model does.",
+    )
+
+
+def label_numbers(name: str, labels: Any, classes: Sequence[str]) -> NDArray[np.float64]:
+    """Return labels as numbers: 1 for the positive class, 0 for the negative one."""
+    if not classes:
+        return finite_vector(name, labels)
+    found = [class_name(value) for value in labels]
+    unknown = sorted({one for one in found if one not in classes})
+    if unknown:
+        raise InvalidInputError(
+            f"{name} must be one of the classes {list(classes)}",
+            f"{unknown[0]!r} at index {found.index(unknown[0])}",
+            "Name them as in the reference.",
+        )
+    return np.array([one == classes[1] for one in found], dtype=np.float64)
+
+
+def class_name(value: Any) -> str:
+    """Return the name of a class: of 1, 1.0 and "1" the same."""
+    if isinstance(value, bool | np.bool_):
+        return str(int(value))
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)

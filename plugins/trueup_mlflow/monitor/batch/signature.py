@@ -41,11 +41,6 @@ def as_served(rows: pd.DataFrame, pyfunc: Any) -> pd.DataFrame:
 
     Integers become shorter or longer ones and doubles with missing values; whole doubles become
     integers; doubles become floats, as serving does when it reads JSON.
-
-    Raises
-    ------
-    InvalidInputError
-        If a column cannot be cast without changing a value; the message shows no row.
     """
     schema = pyfunc.metadata.get_input_schema()
     if schema is None or schema.is_tensor_spec() or not schema.has_input_names():

@@ -270,7 +270,6 @@ def _move(path: Path, folder: Path) -> Path | None:
 
 
 def _moment(values: NDArray[Any]) -> datetime:
-    """Return the latest of times."""
     if values.dtype.kind != "M" or not len(values):
         raise InvalidInputError(
             "times of batches must be dates", str(values.dtype), "Give their format."

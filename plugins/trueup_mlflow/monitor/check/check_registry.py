@@ -24,14 +24,18 @@ from trueup.monitoring.learning import SCALE_PRIOR
 from trueup.monitoring.reference_periods import scale_prior
 from trueup.monitoring.trust.alarms import ReferenceProfile
 from trueup.read.times import read_times
-from trueup_mlflow.monitor.batch.row_ids import id_kind
-from trueup_mlflow.monitor.batch.schema import Schema, numeric_moments, require_columns
+from trueup_mlflow.monitor.batch.schema import (
+    Schema,
+    label_numbers,
+    numeric_moments,
+    require_columns,
+    target_classes,
+)
+from trueup_mlflow.monitor.batch.tables import id_kind
 from trueup_mlflow.monitor.check import check_flavor
-from trueup_mlflow.monitor.check.classes import label_numbers, target_classes
-from trueup_mlflow.monitor.check.feature_choice import chosen_features
 from trueup_mlflow.monitor.check.predictions import GivenPredictions, LoadedModel
+from trueup_mlflow.monitor.check.reference import Wishes, chosen_features
 from trueup_mlflow.monitor.check.registered_model import RegisteredVersion
-from trueup_mlflow.monitor.check.wishes import Wishes
 from trueup_mlflow.monitor.store import experiment_of
 from trueup_mlflow.write.items import ROLE_TAG, VERSION_TAG
 from trueup_mlflow.write.monitor_items import (
@@ -55,7 +59,6 @@ class Check:
     schema: Schema
 
     def one_step_error(self, features: pd.DataFrame, prediction: Any) -> float:
-        """Return what the paper's L says of a batch."""
         return self.one_step.mean_error(features, prediction) / self.consensus.form.unit
 
 

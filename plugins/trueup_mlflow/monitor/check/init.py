@@ -12,8 +12,8 @@ from trueup.monitoring.metrics import DEFAULT_METRIC, metric_of
 from trueup_mlflow.monitor.batch.tables import read_table
 from trueup_mlflow.monitor.check.check_registry import register_check, train_check
 from trueup_mlflow.monitor.check.predictions import GivenPredictions, LoadedModel
+from trueup_mlflow.monitor.check.reference import ReferenceKind, Wishes
 from trueup_mlflow.monitor.check.registered_model import RegisteredVersion, resolve
-from trueup_mlflow.monitor.check.wishes import ReferenceKind, Wishes
 from trueup_mlflow.monitor.judging.threshold import threshold_of
 from trueup_mlflow.monitor.store import MonitorStore
 from trueup_mlflow.write.monitor_items import FAIL_ABOVE_TAG, METRIC_TAG

@@ -19,10 +19,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from trueup.errors import InvalidInputError
 from trueup.monitoring.networks.out_of_fold import is_refittable
-from trueup_mlflow.models.raw_model import raw_model
-from trueup_mlflow.monitor.batch.schema import Schema
+from trueup_mlflow.log.evaluated_model import raw_model
+from trueup_mlflow.monitor.batch.schema import Schema, class_name
 from trueup_mlflow.monitor.batch.signature import as_served, input_columns, single_output
-from trueup_mlflow.monitor.check.classes import class_name
 from trueup_mlflow.write.failures import reason_of
 
 FloatArray = NDArray[np.float64]
@@ -80,11 +79,8 @@ class LoadedModel:
     def predict(self, rows: pd.DataFrame, schema: Schema) -> FloatArray:
         """Return one number per row: the probability of the positive class of two.
 
-        Raises
-        ------
-        InvalidInputError
-            If the model refuses the rows, gives several columns of which none was chosen, hard
-            classes in place of probabilities, or a number that is not finite.
+        Raises InvalidInputError if the model refuses the rows, gives several columns of which none
+        was chosen, hard classes in place of probabilities, or a number that is not finite.
         """
         served = as_served(schema.inputs_of(rows), self.pyfunc)
         soft = schema.binary and schema.prediction is None and self._has_probabilities
@@ -147,18 +143,10 @@ class LoadedModel:
 
 @dataclass(frozen=True)
 class GivenPredictions:
-    """Predictions that stand in a column of the rows: no model is loaded.
+    """Predictions that stand in a column of the rows: no model is loaded."""
 
-    Attributes
-    ----------
-    column : str
-        Its name; of two classes it holds the probability of the positive one.
-    inputs : tuple of str
-        Columns that the model's signature names; none if it names none.
-    """
-
-    column: str
-    inputs: tuple[str, ...] = ()
+    column: str  # its name; of two classes it holds the probability of the positive one
+    inputs: tuple[str, ...] = ()  # columns that the model's signature names; none if it names none
     estimator = None
     classes = ()
 
@@ -175,11 +163,8 @@ class GivenPredictions:
     def predict(self, rows: pd.DataFrame, schema: Schema) -> FloatArray:
         """Return the column as numbers.
 
-        Raises
-        ------
-        InvalidInputError
-            If it is missing, the row id or the target, or holds hard classes, what is no finite
-            number, or of two classes what is no probability.
+        Raises InvalidInputError if it is missing, the row id or the target, or holds hard classes,
+        what is no finite number, or of two classes what is no probability.
         """
         if self.column not in rows or self.column in (schema.target, schema.row_id):
             raise InvalidInputError(

@@ -27,7 +27,6 @@ class RegisteredVersion:
 
     @property
     def uri(self) -> str:
-        """The URI that always means this version."""
         return f"models:/{self.name}/{self.version}"
 
 
@@ -36,10 +35,7 @@ def resolve(model_uri: str, client: MlflowClient) -> RegisteredVersion:
 
     ``models:/NAME/latest`` is the newest version, as in MLflow.
 
-    Raises
-    ------
-    InvalidInputError
-        If the URI has another form or the registry does not know the version.
+    Raises InvalidInputError if the URI has another form or the registry does not know the version.
     """
     match = _URI.fullmatch(model_uri)
     if match is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,17 +14,18 @@ from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow.monitor.check.registered_model import resolve
-from trueup_mlflow.monitor.judging.duration import duration
-from trueup_mlflow.monitor.judging.threshold import kept_threshold, threshold_of
-from trueup_mlflow.monitor.judging.verdict import State, short, state_of
-from trueup_mlflow.monitor.store import records_of
-from trueup_mlflow.write.items import ROLE_TAG
+from trueup_mlflow.monitor.judging.threshold import duration, kept_threshold, threshold_of
+from trueup_mlflow.monitor.judging.verdict import (
+    State,
+    above_threshold,
+    realized_of,
+    short,
+    state_of,
+)
+from trueup_mlflow.monitor.store import monitor_runs, records_of
 from trueup_mlflow.write.monitor_items import (
     CHECK_URI_TAG,
     CHECKED_URI_TAG,
-    MODEL_TAG,
-    MONITOR_ROLE,
-    VERSION_OF_MODEL_TAG,
     BatchRecord,
     of_newest_metric,
 )
@@ -70,10 +70,6 @@ class Gate:
     counts: bool
     state: State
     deleted: bool = False
-
-    def __getitem__(self, name: str) -> Any:
-        """Return an attribute by its name: gates were mappings once."""
-        return getattr(self, name)
 
     @property
     def uri(self) -> str:
@@ -142,7 +138,7 @@ def status(
     client = MlflowClient()
     oldest = None if stale_after is None else datetime.now(UTC) - duration(stale_after)
     asked = [_asked(uri, client) for uri in model_uris]
-    monitored = [one for one in _monitored({name for name, _ in asked}) if one.is_of(asked)]
+    monitored = [one for one in _monitored({name for name, _ in asked}, client) if one.is_of(asked)]
     monitored.sort(key=lambda one: (one.model, one.number))
     thresholds = _thresholds({one.model for one in monitored})
     there = [one for one in monitored if (one.model, one.version) in thresholds]
@@ -180,19 +176,18 @@ def judged(
     records: Sequence[BatchRecord], threshold: float | None, oldest: datetime | None = None
 ) -> tuple[Code, str]:
     """Return what a gate says of the batches of a version, and why."""
-    newest = records[-1]
-    value, low = newest.value, newest.number("low")
-    realized = [record for record in records if record.covered is not None]
-    if threshold is not None and realized and (realized[-1].realized or 0.0) > threshold:
-        error, day = realized[-1].realized, realized[-1].day
-        return "above", f"ABOVE {short(threshold)}: {short(error)} was realized on {day}"
-    if threshold is not None and low > threshold:
+    newest, above = records[-1], above_threshold(records, threshold)
+    if above == "realized":
+        last = realized_of(records)[-1]
+        realized = f"{short(last.realized)} was realized on {last.day}"
+        return "above", f"ABOVE {short(threshold)}: {realized}"
+    if above == "interval":
         return "above", f"ABOVE {short(threshold)}"
     if oldest is not None and newest.timestamp < oldest.timestamp() * 1000.0:
         return "stale", f"STALE: the newest batch is of {newest.day}"
-    if newest.estimate["trusted"] is not True or math.isnan(value):
+    if not newest.usable:
         return "not trusted", ""
-    if threshold is not None and value > threshold:
+    if above == "estimate":
         return "fine", f"warning: the estimate is above {short(threshold)}, its interval is not"
     return "fine", ""
 
@@ -215,29 +210,11 @@ class _Monitored:
         )
 
 
-def _monitored(models: Collection[str]) -> list[_Monitored]:
+def _monitored(models: Collection[str], client: MlflowClient) -> list[_Monitored]:
     """Return the monitored versions of these models, or of all if none is named."""
-    names = {f"trueup/{model}" for model in models}
-    experiments = [
-        experiment.experiment_id
-        for experiment in mlflow.search_experiments(filter_string="name LIKE 'trueup/%'")
-        if not names or experiment.name in names
-    ]
-    if not experiments:
-        return []
-    runs = mlflow.search_runs(
-        experiments,
-        f"tags.`{ROLE_TAG}` = '{MONITOR_ROLE}'",
-        output_format="list",
-        max_results=10_000,
-    )
     found = [
-        _Monitored(
-            run.data.tags[MODEL_TAG],
-            run.data.tags[VERSION_OF_MODEL_TAG],
-            of_newest_metric(records_of(run)),
-        )
-        for run in runs
+        _Monitored(model, version, of_newest_metric(records_of(run)))
+        for (model, version), run in monitor_runs(client, models).items()
     ]
     return [one for one in found if one.records]
 

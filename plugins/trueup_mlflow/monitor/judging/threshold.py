@@ -1,10 +1,12 @@
-"""The largest error of a version that is fine: a number, or a multiple of the reference's."""
+"""What a version is judged by: the largest error that is fine, and ages such as 36h, 2d, 1w."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow.write.monitor_items import FAIL_ABOVE_TAG
@@ -17,10 +19,7 @@ def threshold_of(
 ) -> float | None:
     """Return a threshold as an error; "1.5x" is that many times the error of the reference.
 
-    Raises
-    ------
-    InvalidInputError
-        If it is neither a number above 0 nor such a multiple.
+    Raises InvalidInputError if it is neither a number above 0 nor such a multiple.
     """
     if value is None:
         return None
@@ -47,3 +46,21 @@ def threshold_of(
 def kept_threshold(tags: Mapping[str, str]) -> float | None:
     """Return the threshold that ``init`` was given for a version with these tags, if any."""
     return threshold_of(tags.get(FAIL_ABOVE_TAG), None)
+
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([mhdw])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def duration(value: str | timedelta) -> timedelta:
+    """Return a duration such as "36h", "2d" or "1w"; refuse any that is written otherwise."""
+    found = None if isinstance(value, timedelta) else _DURATION.fullmatch(value.strip())
+    with suppress(OverflowError):  # no number of days is that long, or nobody counted years then
+        if found is not None:
+            value = timedelta(**{_UNITS[found[2]]: float(found[1])})
+        if isinstance(value, timedelta) and value >= timedelta(0):
+            _ = datetime.now(UTC) - value
+            return value
+    raise InvalidInputError(
+        "stale_after must be a duration such as 36h, 2d or 1w", repr(value), "Correct it."
+    )

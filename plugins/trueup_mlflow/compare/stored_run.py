@@ -1,17 +1,19 @@
-"""One run as the pages see it."""
+"""One run of MLflow, as comparisons and pages take it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mlflow.entities import Run
 
-from trueup_mlflow.compare.seed_runs import PARENT_TAG, SeedRun
 from trueup_mlflow.write.items import ROLE_TAG, SEED_TAG, fingerprint_tag
 
+PARENT_TAG = "mlflow.parentRunId"
 SEED_NAMES = ("seed", SEED_TAG)
 """Parameters and tags that hold the seed of a run, the first one found counts."""
+_DERIVED = ("calibrated_", "bias_term_", "bias_cost_")
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,6 @@ class StoredRun:
 
     @classmethod
     def of(cls, run: Run) -> StoredRun:
-        """Return what the pages need of a run of MLflow."""
         info, data = run.info, run.data
         return cls(
             str(info.run_id),
@@ -46,12 +47,10 @@ class StoredRun:
 
     @property
     def parent(self) -> str | None:
-        """Id of the parent run."""
         return self.tags.get(PARENT_TAG)
 
     @property
     def role(self) -> str | None:
-        """What trueup says that the run is."""
         return self.tags.get(ROLE_TAG)
 
     @property
@@ -60,22 +59,22 @@ class StoredRun:
         for name in SEED_NAMES:
             text = self.params.get(name, self.tags.get(name))
             if text is not None:
-                return int(text) if text.lstrip("-").isdecimal() else text
+                return seed_of(text)
         return None
 
-    @property
-    def fingerprints(self) -> dict[str, str]:
-        """Metric key K -> fingerprint of the rows and the split it was computed from."""
-        start = fingerprint_tag("")
-        return {
-            key.removeprefix(start): value
-            for key, value in self.tags.items()
-            if key.startswith(start)
-        }
+    def value(self, metric: str) -> float:
+        """Return the metric of a finished run, NaN where it failed or lacks the metric."""
+        return self.metrics.get(metric, math.nan) if self.status == "FINISHED" else math.nan
 
-    def as_seed_run(self, seed: int | str) -> SeedRun:
-        """Return the run as comparisons take it."""
-        metrics = dict(self.metrics)
-        return SeedRun(
-            seed, self.run_id, self.status, self.experiment_id, metrics, self.fingerprints
-        )
+    def fingerprint(self, metric: str) -> str | None:
+        """Return the fingerprint that covers the metric, None where trueup did not log it."""
+        for prefix in ("", *_DERIVED):
+            tag = fingerprint_tag(metric.removeprefix(prefix))
+            if metric.startswith(prefix) and tag in self.tags:
+                return self.tags[tag]
+        return None
+
+
+def seed_of(text: str) -> int | str:
+    """Return a seed, as a whole number where the text is one."""
+    return int(text) if text.lstrip("-").isdecimal() else text
