@@ -15,13 +15,7 @@ from setuptools.errors import BaseError, CompileError, LinkError
 
 KERNELS = Path("src/trueup/_kernels")
 STABLE_ABI = "0x030B0000"  # of Python 3.11, which has the buffer protocol
-OF_GCC = [
-    "-g0",
-    "-O3",
-    "-ffp-contract=fast",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-]  # NaN stays NaN
+OF_GCC = "-g0 -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -fopenmp-simd"  # NaN stays
 
 
 class BuildLoops(BuildHookInterface):
@@ -48,10 +42,10 @@ class BuildLoops(BuildHookInterface):
         """Return the compiled extension."""
         extension = Extension(
             "loops",
-            [str(Path(self.root, KERNELS, name)) for name in ("loops.c", "loops_module.c")],
+            sorted(map(str, Path(self.root, KERNELS).glob("*.c"))),
             define_macros=[("Py_LIMITED_API", STABLE_ABI)],
             py_limited_api=True,
-            extra_compile_args=[] if sys.platform == "win32" else OF_GCC,
+            extra_compile_args=["/std:c11"] if sys.platform == "win32" else OF_GCC.split(),
         )
         command = Distribution({"ext_modules": [extension]}).get_command_obj("build_ext")
         command.build_lib, command.build_temp = str(folder), str(folder / "objects")

@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).parent / "reproduce"))
 from one_step_data import FloatArray, benchmark
 
 from trueup.monitoring import ConsensusEstimator
-from trueup.monitoring.networks.out_of_fold import out_of_fold_predictions
 from trueup.monitoring.panel.direct_loss import DirectLossEstimator
+from trueup.monitoring.panel.fitting import out_of_fold_predictions
 
 TREES = {"random forest": RandomForestRegressor, "gradient boosting": HistGradientBoostingRegressor}
 SETS = ("mg", "space-ga", "abalone")

@@ -23,8 +23,8 @@ from consensus_tables import summarise
 
 from trueup.monitoring import ConsensusEstimator, OneStepCheckModel
 from trueup.monitoring.networks.fitted import Objective
-from trueup.monitoring.networks.out_of_fold import out_of_fold_predictions
 from trueup.monitoring.panel.direct_loss import DirectLossEstimator
+from trueup.monitoring.panel.fitting import out_of_fold_predictions
 
 BLOCK = 25
 

@@ -30,9 +30,8 @@ from trueup.calibrators import (
     ShiftCalibrator,
 )
 from trueup.calibrators.base import Rows
-from trueup.calibrators.judging.drift import DRIFT_WINDOWS, Backtest, cut_origins
-from trueup.calibrators.judging.guard_decision import Rule
-from trueup.calibrators.judging.paired_change import Change, log_loss_change
+from trueup.calibrators.judging.drift import DRIFT_WINDOWS, Backtest, cut_origins, log_loss_change
+from trueup.calibrators.judging.guard_decision import Change, Rule
 
 FloatArray = NDArray[np.float64]
 

@@ -28,8 +28,7 @@ from trueup.monitoring.learning import Earlier, Raw, learn
 from trueup.monitoring.metrics import RowMetric, metric_of
 from trueup.monitoring.panel.direct_loss import DirectLossEstimator
 from trueup.monitoring.reference_periods import scale_prior
-from trueup.monitoring.trust.alarms import ReferenceProfile
-from trueup.monitoring.trust.verdict import with_trust
+from trueup.monitoring.trust.alarms import ReferenceProfile, with_trust
 
 RESULT = Path(__file__).with_suffix(".md")
 EARLY_SHARE, TRAIN_SHARE = 0.35, 0.6

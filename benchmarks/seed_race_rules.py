@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.decide.noise import seed_noise
-from trueup.decide.race import RaceRule
+from trueup.decide.race import RaceRule, seed_noise
 from trueup_optuna.final.allocation import next_training
 from trueup_optuna.study.ranking import prefix_means
 

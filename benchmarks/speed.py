@@ -29,6 +29,7 @@ import torch  # noqa: E402
 from scipy.special import expit  # noqa: E402
 from sklearn.metrics import log_loss  # noqa: E402
 
+import trueup._kernels as _kernels  # noqa: E402
 from trueup import (  # noqa: E402
     CrossFit,
     FieldCalibration,
@@ -38,6 +39,7 @@ from trueup import (  # noqa: E402
     expected_calibration_error,
     field_calibration_error,
 )
+from trueup._kernels import numpy_engine  # noqa: E402
 from trueup.summaries import FieldSummary, LogLossSummary  # noqa: E402
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "pandas", "polars", "pyarrow")
@@ -118,11 +120,11 @@ def without_compiled_loops(rows: Rows) -> Work:
     y, p = rows.y_true, rows.y_pred
 
     def run() -> float:
-        os.environ["TRUEUP_ENGINE"] = "numpy"
+        chosen, _kernels.engine = _kernels.engine, numpy_engine
         try:
             return evaluate(y, p).calibrated
         finally:
-            del os.environ["TRUEUP_ENGINE"]
+            _kernels.engine = chosen
 
     def two_logs() -> float:
         return -float((y * np.log(p) + (1.0 - y) * np.log(1.0 - p)).mean())

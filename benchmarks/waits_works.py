@@ -92,9 +92,10 @@ def small(n: int) -> Callable[[], object]:
 
 
 def large(work: str) -> Callable[[], object]:
+    split, os.environ["TRUEUP_ENGINE"] = work.split("_")  # read at the import
+
     from trueup import CrossFit, HoldOut, evaluate
 
-    split, os.environ["TRUEUP_ENGINE"] = work.split("_")
     r, chosen = rows(10_000_000), {"hold": HoldOut(), "cross": CrossFit()}[split]
     return lambda: evaluate(r["y"], r["p"], split=chosen)
 

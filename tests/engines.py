@@ -21,5 +21,11 @@ def require_engine(name):
 @pytest.fixture(params=["compiled", "numpy"])
 def kernels(request, monkeypatch):
     """Let trueup use an engine, and return it."""
-    monkeypatch.setenv("TRUEUP_ENGINE", request.param)
-    return require_engine(request.param)
+    return use_engine(request.param, monkeypatch)
+
+
+def use_engine(name, monkeypatch):
+    """Let trueup use an engine until the test ends, and return it."""
+    module = require_engine(name)
+    monkeypatch.setattr("trueup._kernels.engine", module)
+    return module

@@ -44,6 +44,9 @@ def local_session(folder, options):
     patch.setenv("PYSPARK_PYTHON", sys.executable)  # workers would take the first python3 there is
     fixed = {
         "spark.ui.enabled": "false",
+        # Java's second compiler costs more than it saves in a minute.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.shuffle.partitions": "4",  # not 200, each of which is a task
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),

@@ -39,7 +39,7 @@ from trueup.calibrators import (
     PlattCalibrator,
     compare_calibrators,
 )
-from trueup.calibrators.levels import fit_levels
+from trueup.calibrators.inputs import fit_levels
 from trueup.calibrators.networks.network import embedding_rows, stacked_rows
 
 EMBEDDING, HIDDEN, RATE, BATCH = 256, 200, 1e-3, 256

@@ -94,7 +94,7 @@ def _write(frame: pd.DataFrame, output: Path) -> None:
 
 def _remarks(calibrator: Calibrator, frame: pd.DataFrame) -> list[str]:
     """Say what the calibrator leaves as it was."""
-    from trueup.calibrators.levels import UNSEEN
+    from trueup.calibrators.inputs import UNSEEN
 
     inner = getattr(calibrator, "calibrator_", calibrator)
     if inner is None:

@@ -18,7 +18,7 @@ from trueup.read.files import resolve, size_when_read
 from trueup.read.ids import ID_TYPES
 from trueup.read.tables import read_columns, rows_of_files
 from trueup.read.times import read_times
-from trueup.splits.text import parse_split
+from trueup.splits.assignment import parse_split
 from trueup.summaries import summary_type
 from trueup_cli.shell.failures import BadInput, in_options
 from trueup_cli.shell.options import (

@@ -152,7 +152,7 @@ def _estimate(
 ) -> GEEstimate:
     from trueup.errors import TrueupError
     from trueup.resampling import generalization_error
-    from trueup.splits.text import parse_split
+    from trueup.splits.assignment import parse_split
 
     strategy = _strategy(options)
     total = options["bootstrap"] or options["folds"] * options["repeats"]

@@ -24,32 +24,14 @@ if TYPE_CHECKING:
     from trueup_mlflow.log.log_study import log_study as log_study
     from trueup_mlflow.models.calibrated_model import log_calibrated_model as log_calibrated_model
 
-_HOME = {
-    "HuggingFaceCallback": "callbacks.huggingface",
-    "KerasCallback": "callbacks.keras",
-    "LightGBMCallback": "callbacks.lightgbm",
-    "LightningCallback": "callbacks.lightning",
-    "XGBoostCallback": "callbacks.xgboost",
-    "autolog": "autologging.session",
-    "backfill": "log.backfill",
-    "compare_runs": "compare.compare_runs",
-    "log_calibrated_model": "models.calibrated_model",
-    "log_calibrators": "log.log_calibrators",
-    "log_evaluation": "log.log_evaluation",
-    "log_predictions": "log.log_predictions",
-    "log_resampling": "log.log_resampling",
-    "log_study": "log.log_study",
-}
-
-__all__ = sorted(_HOME)
-
 
 def __getattr__(name: str) -> Any:
     # Imported here: MLflow loads this package while it is imported itself, whatever ails trueup.
     from trueup.extras import hand_on
 
-    return hand_on(__name__, _HOME)[0](name)
+    get, names = hand_on(__name__)
+    return names() if name == "__all__" else get(name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __getattr__("__all__")  # type: ignore[no-any-return]

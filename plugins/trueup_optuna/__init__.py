@@ -26,23 +26,5 @@ if TYPE_CHECKING:
     from trueup_optuna.study.study_report import StudyReport as StudyReport
     from trueup_optuna.study.study_report import report_study as report_study
 
-_HOME = {
-    "BestConfig": "study.selection",
-    "Confirmation": "final.confirmation",
-    "RaceTable": "final.race_table",
-    "SeedList": "seeds",
-    "SeedObjective": "objective",
-    "SeedRacePruner": "pruner",
-    "SelfTuningLearner": "self_tuning",
-    "StudyReport": "study.study_report",
-    "confirm": "final.confirmation",
-    "finals": "final.final_race",
-    "open_journal": "runtime.journal",
-    "recover_stale": "runtime.heartbeat",
-    "report_study": "study.study_report",
-    "select_best": "study.selection",
-}
-
-__all__ = list(_HOME)
-
-__getattr__, __dir__ = hand_on(__name__, _HOME)
+__getattr__, __dir__ = hand_on(__name__)
+__all__ = __dir__()

@@ -160,12 +160,12 @@ class SelfTuningLearner(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
             )
         outputs = np.asarray(y)
         several = outputs.ndim > 1 and outputs.shape[1] > 1
-        data = read_data(X, outputs[:, 0] if several else y, groups)
-        X, labels = data.X, outputs if several else column_or_1d(y, warn=True)
+        X, _, groups = read_data(X, outputs[:, 0] if several else y, groups)
+        labels = outputs if several else column_or_1d(y, warn=True)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
         stratified = is_classifier(self.inducer) and not several
-        pairs = read_splits(self.resampling, X, labels, data.groups, classifier=stratified).pairs
+        pairs = read_splits(self.resampling, X, labels, groups, classifier=stratified).pairs
         given = (self._loss(), self.inducer, labels, sample_weight)
         self._inner = InnerScore.where_needed(*given, calibrated=self.calibrated)
         self.study_ = self._tune(X, labels, pairs)

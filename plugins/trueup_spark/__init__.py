@@ -9,6 +9,5 @@ from trueup.extras import hand_on
 if TYPE_CHECKING:
     from trueup_spark.frames import evaluate as evaluate
 
-__all__ = ["evaluate"]
-
-__getattr__, __dir__ = hand_on(__name__, {"evaluate": "frames"})
+__getattr__, __dir__ = hand_on(__name__)
+__all__ = __dir__()

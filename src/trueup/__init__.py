@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from trueup.extras import hand_on
 
 if TYPE_CHECKING:
-    from trueup import errors as errors
     from trueup.evaluation.bias_cost import BiasCostInterval as BiasCostInterval
     from trueup.evaluation.bias_cost import BiasTest as BiasTest
     from trueup.evaluation.bias_cost import bias_cost_interval as bias_cost_interval
@@ -47,33 +46,5 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_NAMES_OF = {
-    "evaluation.bias_cost": ("BiasCostInterval", "BiasTest", "bias_cost_interval", "bias_test"),
-    "evaluation.evaluate": (
-        "calibrated_brier_score",
-        "calibrated_log_loss",
-        "calibrated_mean_squared_error",
-        "calibrated_poisson_deviance",
-        "evaluate",
-    ),
-    "scoring.result": ("Evaluation", "require_same_rows"),
-    "evaluation.files": ("evaluate_files",),
-    "fields.calibration": ("FieldCalibration", "FieldCells"),
-    "fields.count_ratio": ("actual_over_expected",),
-    "fields.levels": ("combine_fields",),
-    "fields.measure": (
-        "ClassCalibration",
-        "class_calibration",
-        "field_calibration",
-        "field_calibration_error",
-    ),
-    "fields.reliability": ("expected_calibration_error",),
-    "fields.residuals": ("FieldResiduals", "mean_residuals"),
-    "losses": ("Loss",),
-    "splits": ("CrossFit", "HoldOut", "InSample", "Rolling", "Split"),
-}
-_HOME = {name: module for module, names in _NAMES_OF.items() for name in names}
-
-__all__ = ["__version__", *sorted(_HOME)]
-
-__getattr__, __dir__ = hand_on(__name__, _HOME)
+__getattr__, __dir__ = hand_on(__name__)
+__all__ = ["__version__", *__dir__()]

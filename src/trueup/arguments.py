@@ -32,18 +32,6 @@ def check_keywords(function: str, given: Iterable[str], known: Sequence[str]) ->
 
     For functions that pass keywords on: Python would name the function that they are passed to.
 
-    Parameters
-    ----------
-    function : str
-        What the user called.
-    given, known : str
-        Keywords that came, and all that the function takes.
-
-    Raises
-    ------
-    TypeError
-        If one is unknown.
-
     Examples
     --------
     >>> check_keywords("score", ["weights"], ["y_proba", "sample_weight"])
@@ -69,49 +57,29 @@ def is_one_of(value: Any, allowed: Collection[str]) -> TypeGuard[str]:
 
 
 def check_fraction(name: str, value: Any, fix: str) -> None:
-    """Refuse what isn't a number strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> check_fraction("confidence_level", 0.95, "0.95 is usual.")
-    """
+    """Refuse what isn't a number strictly between 0 and 1."""
     if not (is_real(value) and 0.0 < value < 1.0):
         raise InvalidInputError(f"{name} must be in (0, 1)", repr(value), fix)
 
 
 def check_one_of(name: str, value: Any, allowed: Sequence[str], fix: str) -> None:
-    """Refuse what isn't one of a few words.
-
-    Examples
-    --------
-    >>> check_one_of("strategy", "uniform", ("uniform", "quantile"), "Choose one of the two.")
-    """
+    """Refuse what isn't one of a few words."""
     if not is_one_of(value, allowed):
         *most, last = (f'"{word}"' for word in allowed)
         raise InvalidInputError(f"{name} must be {', '.join(most)} or {last}", repr(value), fix)
 
 
-def whole_number(name: str, value: Any, least: int, fix: str) -> int:
-    """Return a value as a plain int; refuse what is no integer of at least ``least``.
-
-    Examples
-    --------
-    >>> whole_number("workers", 2, 1, "Give a number of threads.")
-    2
-    """
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise InvalidInputError(f"{name} must be an integer of at least {least}", repr(value), fix)
+def whole_number(name: str, value: Any, least: int | None, fix: str) -> int:
+    """Return a value as a plain int; refuse what is no integer, or below the least one."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or (least is not None and value < least):
+        bound = "" if least is None else f" of at least {least}"
+        raise InvalidInputError(f"{name} must be an integer{bound}", repr(value), fix)
     return int(value)
 
 
 def raisable_limit(variable: str, default: int, unit: str) -> int:
-    """Return a limit, a number of ``unit``, that the user may raise by an environment variable.
-
-    Raises
-    ------
-    InvalidInputError
-        If the variable holds no whole number.
-    """
+    """Return a limit, a number of ``unit``, that the user may raise by an environment variable."""
     text = os.environ.get(variable, str(default))
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise InvalidInputError(

@@ -39,20 +39,11 @@ def to_npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 
 
 def from_npz(data: bytes, rule: str) -> Arrays:
-    """Return the arrays of ``to_npz``, each writeable and in native byte order.
+    """Return the arrays of ``to_npz``, each writeable and in native byte order, from any bytes.
 
-    Parameters
-    ----------
-    data : bytes
-        From anywhere.
-    rule : str
-        What the bytes must be, with the name of their argument: the message begins with it.
-
-    Raises
-    ------
-    CorruptFileError
-        If the bytes are no npz file, are damaged, hold anything but plain arrays, or would unpack
-        to more than 32 times their own size.
+    ``rule`` says what the bytes must be, with the name of their argument: the message of a
+    CorruptFileError begins with it. Refused are bytes that are no npz file, are damaged, hold
+    anything but plain arrays, or would unpack to more than 32 times their own size.
     """
     try:
         return _unpacked(data)

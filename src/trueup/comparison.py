@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from trueup.extras import hand_on
 
 if TYPE_CHECKING:
-    from trueup.decide.best_of import BestOf as BestOf
-    from trueup.decide.best_of import compare_many as compare_many
     from trueup.decide.both_metrics import BothMetrics as BothMetrics
     from trueup.decide.both_metrics import compare_both as compare_both
     from trueup.decide.both_metrics import order_note as order_note
+    from trueup.decide.compare import BestOf as BestOf
     from trueup.decide.compare import compare as compare
+    from trueup.decide.compare import compare_many as compare_many
     from trueup.decide.reduction import Reduction as Reduction
     from trueup.decide.reduction import variance_reduction as variance_reduction
     from trueup.decide.row_bootstrap import RowInterval as RowInterval
@@ -27,24 +27,5 @@ if TYPE_CHECKING:
     from trueup.decide.win_rate import metric_accuracy as metric_accuracy
     from trueup.decide.win_rate import paired_win_rate as paired_win_rate
 
-_HOME = {
-    "BestOf": "best_of",
-    "BothMetrics": "both_metrics",
-    "Comparison": "verdict",
-    "Proportion": "win_rate",
-    "Reduction": "reduction",
-    "RowInterval": "row_bootstrap",
-    "SeedsNeeded": "seeds_needed",
-    "compare": "compare",
-    "compare_both": "both_metrics",
-    "compare_many": "best_of",
-    "metric_accuracy": "win_rate",
-    "order_note": "both_metrics",
-    "paired_win_rate": "win_rate",
-    "required_seeds": "seeds_needed",
-    "variance_reduction": "reduction",
-}
-
-__all__ = list(_HOME)
-
-__getattr__, __dir__ = hand_on(__name__, _HOME, within="trueup.decide")
+__getattr__, __dir__ = hand_on(__name__)
+__all__ = __dir__()

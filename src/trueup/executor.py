@@ -18,17 +18,13 @@ _PATIENCE = 15  # seconds for a scheduler to answer
 class Future(Protocol):
     """What a client returns for a function that it has submitted."""
 
-    def result(self) -> Any:
-        """Wait for the function and return its result, or raise what it raised."""
-        ...
+    def result(self) -> Any: ...
 
 
 class Executor(Protocol):
     """A ``distributed.Client``, an executor of ``concurrent.futures``, or anything like them."""
 
-    def submit(self, function: Any, /, *arguments: Any) -> Future:
-        """Run ``function(*arguments)`` somewhere."""
-        ...
+    def submit(self, function: Any, /, *arguments: Any) -> Future: ...
 
 
 def as_executor(executor: Any) -> Executor | None:
@@ -60,11 +56,7 @@ def check_address(address: Any) -> str:
 def executor_at(address: str) -> Iterator[Executor]:
     """Open the client of a cluster, refused where nobody answers, and close it at the end.
 
-    Parameters
-    ----------
-    address : str
-        ``dask://host:port``, or what ``distributed.Client`` takes (``tcp://``, ``tls://``); or a
-        master of Spark.
+    The address is ``dask://host:port``, what ``distributed.Client`` takes, or a master of Spark.
     """
     opened = _on_spark if check_address(address).startswith(_SPARK) else _on_dask
     with opened(address) as executor:
@@ -117,7 +109,6 @@ class _SparkJob:
     arguments: tuple[Any, ...]
 
     def result(self) -> Any:
-        """Run the function on a worker and return its result, or raise what it raised."""
         call, arguments = self.function, self.arguments
         one = self.session.sparkContext.parallelize([None], 1)
         ((found, error),) = one.map(lambda _: _attempt(call, arguments)).collect()

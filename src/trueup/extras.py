@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -30,29 +31,33 @@ EXTRA_OF = {
 _INSTALLED_AS = {"transformers": "'transformers[torch]'"}  # its Trainer needs accelerate too
 
 
-def hand_on(
-    face: str, home: Mapping[str, str], within: str | None = None
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+_FOR_TYPES = re.compile(r"^    from (\S+) import \(?\s*(\w+) as \2\b", re.MULTILINE)
+
+
+def hand_on(face: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a package whose names are imported on first use.
 
-    ``home`` has the module of each name, in the package ``within`` where that is not ``face``.
+    They are those that the face imports for types: ``from module import name as name``.
 
     Examples
     --------
-    >>> get, names = hand_on("trueup.comparison", {"compare": "compare"}, within="trueup.decide")
-    >>> get("compare").__module__, names()
-    ('trueup.decide.compare', ['compare'])
+    >>> import trueup.comparison
+    >>> get, names = hand_on("trueup.comparison")
+    >>> get("compare").__module__, "compare" in names()
+    ('trueup.decide.compare', True)
     """
+    with open(str(sys.modules[face].__file__), encoding="utf-8") as source:
+        modules = {name: module for module, name in _FOR_TYPES.findall(source.read())}
 
     def get(name: str) -> Any:
-        if name not in home:
+        if name not in modules:
             raise AttributeError(f"module {face!r} has no attribute {name!r}")
         with needed_by(name):
-            value = getattr(import_module(f"{within or face}.{home[name]}"), name)
+            value = getattr(import_module(modules[name]), name)
         setattr(sys.modules[face], name, value)  # found at once from now on
         return value
 
-    return get, lambda: sorted(home)
+    return get, lambda: sorted(modules)
 
 
 @contextmanager

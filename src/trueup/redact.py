@@ -44,16 +44,10 @@ _AUTHORIZATION = re.compile(
 def without_credentials(text: str) -> str:
     """Return a text in which passwords, tokens and keys read ``***``.
 
-    Parameters
-    ----------
-    text : str
-        Any text. Found are the user information of URLs, settings such as ``password=``,
-        ``token=`` and ``api_key=`` in queries and connection strings, the same names as keys of
-        JSON and as flags of a command, and ``Authorization`` headers.
-
-    Notes
-    -----
-    Cleaning a clean text changes nothing. A secret that stands alone looks like any other word.
+    Found are the user information of URLs, settings such as ``password=``, ``token=`` and
+    ``api_key=`` in queries and connection strings, the same names as keys of JSON and as flags of a
+    command, and ``Authorization`` headers. Cleaning a clean text changes nothing. A secret that
+    stands alone looks like any other word.
 
     Examples
     --------

@@ -21,8 +21,6 @@ def replace_file(path: str | Path, content: bytes | str) -> Path:
 def replace_file_by(path: str | Path, write: Callable[[Path], object]) -> Path:
     """Do as :func:`replace_file` with a function that writes to the path which it is given.
 
-    Notes
-    -----
     The temporary file lies in the same folder, since only there a rename is one step. It ends as
     the file does, for functions that go by the ending.
     """

@@ -5,9 +5,13 @@ import pytest
 import torch
 
 from trueup.monitoring.baselines.two_step import fit_mean
-from trueup.monitoring.networks.check_network import fit_check_network
+from trueup.monitoring.networks.check_network import (
+    REGULARIZER_MARGIN,
+    REGULARIZER_WEIGHT,
+    fit_check_network,
+    k_star,
+)
 from trueup.monitoring.networks.fitted import CheckNetwork
-from trueup.monitoring.networks.objectives import REGULARIZER_MARGIN, REGULARIZER_WEIGHT, k_star
 from trueup.monitoring.networks.training import StackedMLP, TrainingPlan, as_tensor, seeded, train
 from trueup.monitoring.trust.support import SupportCheck
 
@@ -79,8 +83,8 @@ def test_support_flag_recalls_hard_shifts_and_raises_no_false_alarms():
         rng = np.random.default_rng(trial)
         rows = rng.normal(size=(1_000, 5))
         order = rows[:, trial % 5].argsort()
-        alarms += not SupportCheck().fit(rows[:500]).judge(rows[500:]).trusted
-        recalls += not SupportCheck().fit(rows[order[:500]]).judge(rows[order[500:]] * 3.0).trusted
+        alarms += not SupportCheck.fitted(rows[:500]).judge(rows[500:]).trusted
+        recalls += not SupportCheck.fitted(rows[order[:500]]).judge(rows[order[500:]] * 3.0).trusted
     assert alarms <= 0.02 * trials
     assert recalls >= 0.95 * trials
 

@@ -12,8 +12,7 @@ import pytest
 from scipy import stats
 
 from trueup.decide.e_process import log_evidence_known_variance, log_evidence_student
-from trueup.decide.noise import seed_noise
-from trueup.decide.race import RaceRule
+from trueup.decide.race import RaceRule, seed_noise
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 ALPHA = 0.05

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib import import_module
+from types import ModuleType
 
 import pytest
 
@@ -60,8 +61,12 @@ def test_a_missing_package_is_named_with_its_command(statement, who, package, ex
     assert run.stdout.strip() == f"{who} needs {package}. Run: pip install 'trueup[{extra}]'"
 
 
-def test_a_mistake_in_the_table_is_no_missing_package():
-    get, _ = hand_on("trueup", {"nothing": "nowhere"})
+def test_a_mistake_in_a_face_is_no_missing_package(tmp_path, monkeypatch):
+    face = ModuleType("face")
+    face.__file__ = str(tmp_path / "face.py")
+    (tmp_path / "face.py").write_text("    from trueup.nowhere import nothing as nothing\n")
+    monkeypatch.setitem(sys.modules, "face", face)
+    get, _ = hand_on("face")
     with pytest.raises(ModuleNotFoundError, match=r"trueup\.nowhere"):
         get("nothing")
 

@@ -8,18 +8,18 @@ from tests.trueup_optuna.training import result, train
 
 from trueup.errors import TrueupWarning
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, confirm, finals, select_best
-from trueup_optuna.study.ranking import standings
+from trueup_optuna.study.ranking import ranking_of
 
 
-def tuned(storage, name, function=train, seed=0, final=8):
+def tuned(storage, name, function=train, seed=0):
     study = optuna.create_study(
         storage=storage,
         study_name=name,
         sampler=optuna.samplers.RandomSampler(seed=seed),
-        pruner=SeedRacePruner(8),
+        pruner=SeedRacePruner(4),
     )
-    study.optimize(SeedObjective(function, seeds=SeedList(8, confirm=3)), n_trials=8)
-    finals(study, function, budget=final)
+    study.optimize(SeedObjective(function, seeds=SeedList(8, confirm=3)), n_trials=4)
+    finals(study, function, budget=4)
     return study
 
 
@@ -29,7 +29,7 @@ def test_what_a_deleted_namesake_left_is_ignored(storage, study_name):
     confirm(old, lambda trial, seed: train(trial, seed) - 100.0, n_seeds=3)
     optuna.delete_study(study_name=study_name, storage=storage)
     study = tuned(storage, study_name, seed=1)
-    table = standings(study)
+    table = ranking_of(study)
     for trial, n, records in zip(table.trials, table.n_seeds, table.records, strict=True):
         assert [r.value for r in records] == [result(trial.params["x"], s) for s in range(n)]
     best = select_best(study)
@@ -37,7 +37,7 @@ def test_what_a_deleted_namesake_left_is_ignored(storage, study_name):
     confirmed = confirm(study, train, n_seeds=3)
     assert confirmed.values == tuple(result(best.trial.params["x"], s) for s in (8, 9, 10))
     again = optuna.load_study(study_name=study_name, storage=storage)
-    assert finals(again, train, budget=8) == finals(study, train, budget=8)
+    assert finals(again, train, budget=4) == finals(study, train, budget=4)
 
 
 def test_a_deleted_namesake_is_named_once():
@@ -46,7 +46,7 @@ def test_a_deleted_namesake_is_named_once():
     optuna.delete_study(study_name="s", storage=storage)
     with pytest.warns(TrueupWarning, match=r"delete_study\(study_name='s::finals'"):
         study = tuned(storage, "s", seed=1)
-    finals(study, train, budget=10)  # without another word
+    finals(study, train, budget=6)  # without another word
 
 
 def test_a_copy_says_that_its_companions_were_left_behind_and_takes_them_when_copied():
@@ -57,10 +57,10 @@ def test_a_copy_says_that_its_companions_were_left_behind_and_takes_them_when_co
     )
     copied = optuna.load_study(study_name="t", storage=storage)
     with pytest.warns(TrueupWarning, match="'t' had its finals in 's::finals'.*copy_study"):
-        assert standings(copied).n_seeds.sum() < standings(study).n_seeds.sum()
+        assert ranking_of(copied).n_seeds.sum() < ranking_of(study).n_seeds.sum()
     elsewhere = optuna.storages.InMemoryStorage()
     for name in ("s", "s::finals"):
         optuna.copy_study(from_study_name=name, from_storage=storage, to_storage=elsewhere)
     moved = optuna.load_study(study_name="s", storage=elsewhere)
     assert select_best(moved).mean == select_best(study).mean
-    assert standings(moved).n_seeds.tolist() == standings(study).n_seeds.tolist()
+    assert ranking_of(moved).n_seeds.tolist() == ranking_of(study).n_seeds.tolist()

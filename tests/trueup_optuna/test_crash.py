@@ -26,7 +26,7 @@ from trueup_optuna import (
     recover_stale,
 )
 from trueup_optuna.runtime.heartbeat import fail_stale, queue_again
-from trueup_optuna.study.ranking import CONFIG, SEED_INDEX, standings
+from trueup_optuna.study.ranking import CONFIG, SEED_INDEX, ranking_of
 from trueup_optuna.study.trial_state import (
     BEAT,
     RETRY_OF,
@@ -111,7 +111,7 @@ def test_kill_9_in_the_finals_doubles_nothing(tmp_path):
     done = [trial for trial in race.trials if trial.state == TrialState.COMPLETE]
     keys = {(trial.user_attrs[CONFIG], trial.user_attrs[SEED_INDEX]) for trial in done}
     assert len(keys) == len(done)
-    table = standings(study)
+    table = ranking_of(study)
     over = table.contenders.sum() == 1 or (table.n_seeds[table.contenders] == 8).all()
     assert len(done) == N_FINALS or over
     assert len(done) <= trainings(tmp_path).total() - before <= len(done) + 2

@@ -91,7 +91,7 @@ def test_finals_and_confirmation_train_on_the_workers_of_a_cluster():
     study = run_study(optuna.storages.InMemoryStorage(), "seeds elsewhere")
     alone = run_study(optuna.storages.InMemoryStorage(), "seeds elsewhere")
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
     )
     with cluster, distributed.Client(cluster) as client:
         table = finals(study, train_there, budget=6, executor=client)

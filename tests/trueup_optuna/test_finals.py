@@ -22,7 +22,7 @@ from trueup_optuna import (
     select_best,
 )
 from trueup_optuna.final.race_table import race_table
-from trueup_optuna.study.ranking import CONFIG, RECORD, SEED_INDEX, standings
+from trueup_optuna.study.ranking import CONFIG, RECORD, SEED_INDEX, ranking_of
 from trueup_optuna.study.study_report import probability_of_lowest
 from trueup_optuna.study.trial_state import SeedRecord
 
@@ -45,16 +45,16 @@ def finished(study, name):
 
 
 def test_finals_add_seeds_to_the_contenders_within_the_budget(storage, study_name):
-    study = searched(storage, study_name)
-    table = finals(study, train, budget=10)
-    assert table.final_trainings == 10
+    study = searched(storage, study_name, n_trials=10)
+    table = finals(study, train, budget=6)
+    assert table.final_trainings == 6
     assert table.search_trainings == sum(len(t.intermediate_values) for t in study.trials)
     best = table.rows[0]
     assert best.number == table.selected == select_best(study).trial.number
     values = [result(best.params["x"], seed) for seed in range(best.n_seeds)]
     assert best.n_seeds > 3
     assert best.mean == pytest.approx(np.mean(values))
-    assert sum(row.n_seeds for row in table.rows) == table.search_trainings + 10
+    assert sum(row.n_seeds for row in table.rows) == table.search_trainings + 6
 
 
 def test_a_gap_in_the_seeds_costs_the_search_no_training():
@@ -72,21 +72,21 @@ def test_a_gap_in_the_seeds_costs_the_search_no_training():
 
 
 def test_finals_resume_and_never_repeat_a_training(storage, study_name):
-    study = searched(storage, study_name)
-    finals(study, train, budget=4)
+    study = searched(storage, study_name, n_trials=4)
+    finals(study, train, budget=2)
     again = optuna.load_study(study_name=study_name, storage=storage)
-    table = finals(again, train, budget=9)
-    assert table.final_trainings == 9
-    assert finals(again, train, budget=9) == table
+    table = finals(again, train, budget=5)
+    assert table.final_trainings == 5
+    assert finals(again, train, budget=5) == table
     keys = [(t.user_attrs[CONFIG], t.user_attrs[SEED_INDEX]) for t in finished(study, "finals")]
-    assert len(set(keys)) == len(keys) == 9
+    assert len(set(keys)) == len(keys) == 5
 
 
 def test_workers_share_the_finals_without_duplicates(storage, study_name):
-    study = searched(storage, study_name)
-    table = finals(study, train, budget=20, workers=4)
+    study = searched(storage, study_name, n_trials=10)
+    table = finals(study, train, budget=12, workers=4)
     keys = [(t.user_attrs[CONFIG], t.user_attrs[SEED_INDEX]) for t in finished(study, "finals")]
-    assert len(set(keys)) == len(keys) == table.final_trainings == 20
+    assert len(set(keys)) == len(keys) == table.final_trainings == 12
 
 
 def test_finals_stop_when_every_contender_has_all_seeds():
@@ -196,8 +196,8 @@ def test_select_best_is_not_the_lucky_seed():
 
 
 def test_confirmation_equals_its_definition(storage, study_name):
-    study = searched(storage, study_name)
-    finals(study, train, budget=10)
+    study = searched(storage, study_name, n_trials=4)
+    finals(study, train, budget=4)
     best = select_best(study).trial.params["x"]
     confirmed = confirm(study, train, n_seeds=5, against={"x": 0.9})
     ours = np.array([result(best, seed) for seed in range(8, 13)])
@@ -246,7 +246,7 @@ def test_the_runner_up_may_be_eliminated():
 
     study = searched(function=far, seeds=SeedList(8, confirm=3))
     finals(study, far, budget=40)
-    assert standings(study).contenders.sum() == 1
+    assert ranking_of(study).contenders.sum() == 1
     confirmed = confirm(study, far, n_seeds=3)
     assert confirmed.rival is not None
     assert confirmed.better
@@ -349,7 +349,7 @@ def test_report_tells_what_the_vanilla_metric_would_have_chosen():
     study = searched(function=train_classifier, n_trials=15)
     finals(study, train_classifier, budget=20)
     report = report_study(study)
-    table = standings(study)
+    table = ranking_of(study)
     vanilla = report.vanilla
     index = table.numbers.index(vanilla.number)
     assert vanilla.same == (vanilla.number == report.best.trial.number)

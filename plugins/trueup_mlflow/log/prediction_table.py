@@ -22,7 +22,7 @@ from trueup.read.ids import id_column, read_ids
 from trueup.read.times import read_times
 from trueup.redact import without_credentials
 from trueup.splits import CrossFit, Split
-from trueup.splits.text import parse_split
+from trueup.splits.assignment import parse_split
 
 _METADATA_KEY = b"trueup"
 _FORMAT = 1

@@ -25,22 +25,5 @@ if TYPE_CHECKING:
     from trueup_mlflow.monitor.segments import estimate_segments as estimate_segments
     from trueup_mlflow.monitor.session import Session as Session
 
-_HOME = {
-    "compare": "operations",
-    "estimate": "operations",
-    "estimate_chunks": "batch.batches",
-    "estimate_periods": "batch.batches",
-    "estimate_segments": "segments",
-    "init": "check.init",
-    "init_missing": "batch.batches",
-    "realize": "realizing",
-    "records": "operations",
-    "report": "operations",
-    "Session": "session",
-    "status": "judging.gates",
-    "watch": "batch.watching",
-}
-
-__all__ = sorted(_HOME)
-
-__getattr__, __dir__ = hand_on(__name__, _HOME)
+__getattr__, __dir__ = hand_on(__name__)
+__all__ = __dir__()

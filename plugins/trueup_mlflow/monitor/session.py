@@ -13,7 +13,7 @@ from mlflow.tracking import MlflowClient
 
 from trueup.monitoring import MSEEstimate
 from trueup.monitoring.learning import Earlier, Learned, Outlook, Raw, learn
-from trueup.monitoring.trust.verdict import with_trust
+from trueup.monitoring.trust.alarms import with_trust
 from trueup_mlflow.monitor.batch.tables import checked_ids, digest_of, read_table
 from trueup_mlflow.monitor.check.check_registry import Check, check_uri, load_check
 from trueup_mlflow.monitor.check.predictions import GivenPredictions, LoadedModel
@@ -157,11 +157,7 @@ def _learned_for(
     scale_prior: Sequence[float],
     metric: str,
 ) -> Learned:
-    """Return the estimate of a batch of a time, given the records as they are now.
-
-    A batch learns from batches of earlier times only, also where it is estimated after later ones,
-    and of its own metric.
-    """
+    """Return what a batch learns from those of earlier times and of its own metric."""
     before = [
         record
         for record in records

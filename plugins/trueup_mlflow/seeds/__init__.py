@@ -10,11 +10,5 @@ if TYPE_CHECKING:
     from trueup_mlflow.seeds.log_seeds import log_seed_summary as log_seed_summary
     from trueup_mlflow.seeds.log_seeds import summary_items as summary_items
 
-_HOME = {
-    "log_seed_summary": "log_seeds",
-    "summary_items": "log_seeds",
-}
-
-__all__ = sorted(_HOME)
-
-__getattr__, __dir__ = hand_on(__name__, _HOME)
+__getattr__, __dir__ = hand_on(__name__)
+__all__ = __dir__()

@@ -6,6 +6,8 @@ hold the same random identity, and those of another study are left alone and nev
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -27,11 +29,14 @@ def pin_identity(study: optuna.Study) -> None:
 
 def companion(study: optuna.Study, name: str) -> optuna.Study | None:
     """Return the companion of a study, None where there is none."""
-    for full_name in _names(study, name):
+    kept = study.user_attrs
+    if _HOME + name not in kept:  # whoever makes one says so, before it holds anything
+        return None
+    for full_name in _names(study, name, kept):
         found = _load(study, full_name)
-        if found is not None and _belongs(found, study):
+        if found is not None and _belongs(found, kept):
             return found
-    _tell_missing(study, name)
+    _tell_missing(study, name, kept[_HOME + name])
     return None
 
 
@@ -43,7 +48,8 @@ def open_companion(
     It is called ``<study>::<name>``; where a deleted namesake has left a study of that name, a part
     of the identity follows, and a warning names what was left.
     """
-    for full_name in _names(study, name):
+    kept = study.user_attrs
+    for full_name in _names(study, name, kept):
         found = optuna.create_study(
             study_name=full_name,
             storage=study._storage,
@@ -52,16 +58,16 @@ def open_companion(
             sampler=optuna.samplers.RandomSampler(seed=0),
             load_if_exists=True,
         )
-        if _belongs(found, study):
+        if _belongs(found, kept):
             _remember(study, name, found)
             return found
         _tell_stale(study, full_name)
     raise AssertionError("a name that holds the identity is nobody else's")
 
 
-def _names(study: optuna.Study, name: str) -> tuple[str, str]:
+def _names(study: optuna.Study, name: str, kept: Mapping[str, Any]) -> tuple[str, str]:
     plain = f"{study.study_name}::{name}"
-    return plain, f"{plain}::{study.user_attrs.get(IDENTITY, '')[:12]}"
+    return plain, f"{plain}::{kept.get(IDENTITY, '')[:12]}"
 
 
 def _load(study: optuna.Study, full_name: str) -> optuna.Study | None:
@@ -75,12 +81,12 @@ def _load(study: optuna.Study, full_name: str) -> optuna.Study | None:
         return None
 
 
-def _belongs(found: optuna.Study, study: optuna.Study) -> bool:
+def _belongs(found: optuna.Study, kept: Mapping[str, Any]) -> bool:
     """Say whether a companion is this study's; one without trials is for whoever comes first."""
-    identity = found.user_attrs.get(IDENTITY)
-    if identity is None and study.user_attrs.get(IDENTITY) is not None:
+    identity, ours = found.user_attrs.get(IDENTITY), kept.get(IDENTITY)
+    if identity is None and ours is not None:
         return not found.get_trials(deepcopy=False)
-    return bool(identity == study.user_attrs.get(IDENTITY))
+    return bool(identity == ours)
 
 
 def _remember(study: optuna.Study, name: str, found: optuna.Study) -> None:
@@ -101,18 +107,16 @@ def _tell_stale(study: optuna.Study, full_name: str) -> None:
     )
 
 
-def _tell_missing(study: optuna.Study, name: str) -> None:
+def _tell_missing(study: optuna.Study, name: str, home: str) -> None:
     """Say that a study once had this companion: ``optuna.copy_study`` leaves them behind."""
-    home = study.user_attrs.get(_HOME + name)
-    if home is not None:
-        wanted = f"{study.study_name}::{name}"
-        _tell(
-            study,
-            wanted,
-            f"study {study.study_name!r} had its {name} in {home!r}, which isn't beside it: it was "
-            "deleted, or this is a copy that was made without. Copy it as well, with "
-            f"optuna.copy_study(from_study_name={home!r}, to_study_name={wanted!r}, ...).",
-        )
+    wanted = f"{study.study_name}::{name}"
+    _tell(
+        study,
+        wanted,
+        f"study {study.study_name!r} had its {name} in {home!r}, which isn't beside it: it was "
+        "deleted, or this is a copy that was made without. Copy it as well, with "
+        f"optuna.copy_study(from_study_name={home!r}, to_study_name={wanted!r}, ...).",
+    )
 
 
 def _tell(study: optuna.Study, about: str, message: str) -> None:

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import optuna
 from numpy.typing import NDArray
 from optuna.trial import FrozenTrial, TrialState
 
-from trueup.decide.noise import SeedNoise, seed_noise
+from trueup.decide.race import SeedNoise, seed_noise
 from trueup.errors import UndefinedMetricError
 from trueup_optuna.shrunken_means import Results, Shrunken, shrunken_means, unit_cube
 from trueup_optuna.study.companions import companion
-from trueup_optuna.study.study_state import BUDGET, REPORTS, goes_by, sign
+from trueup_optuna.study.study_state import BUDGET, REPORTS, metric_of, sign
 from trueup_optuna.study.trial_state import (
     BY,
     ELIMINATED,
     FAILED,
     LOG_E,
+    REPEAT_OF,
     STATUS,
     STOPPED_IN_EPOCH,
-    TWIN_OF,
     Metric,
     Reports,
     SeedRecord,
@@ -56,7 +58,7 @@ class Elimination:
 
 
 @dataclass(frozen=True)
-class Standings:
+class Ranking:
     """All configurations, in order of arrival."""
 
     trials: tuple[FrozenTrial, ...]  # the trial of each configuration
@@ -165,13 +167,18 @@ def prefix_means(values: FloatArray, n_seeds: NDArray[np.intp]) -> FloatArray:
     return np.asarray(np.where(n_seeds > 0, total / np.maximum(n_seeds, 1), np.inf))
 
 
-def standings(study: optuna.Study) -> Standings:
-    """Collect the seeds of the search and of the finals, if there were any."""
-    trials = tuple(configurations(study.get_trials(deepcopy=False)))
+def ranking_of(study: optuna.Study, attempts: Sequence[FrozenTrial] | None = None) -> Ranking:
+    """Collect the seeds of the search and of the finals, if there were any.
+
+    ``attempts`` are all trials of the study, where they were read already.
+    """
+    attempts = study.get_trials(deepcopy=False) if attempts is None else attempts
+    trials = tuple(configurations(attempts))
     race = companion(study, "finals")
     extra = {} if race is None else _extra_records(race)
-    reports = study.user_attrs.get(REPORTS, "running_mean")
-    metric = goes_by(study)
+    pinned = study.user_attrs  # a query of its own
+    reports = pinned.get(REPORTS, "running_mean")
+    metric = metric_of(pinned)
     results, vanilla, kept, n_searched = [], [], [], []
     for trial in trials:
         records, own = _searched(trial, reports, metric)
@@ -182,12 +189,13 @@ def standings(study: optuna.Study) -> Standings:
         values = [record.vanilla for record in kept[-1]]
         vanilla.append(np.array([np.nan if value is None else value for value in values]))
     table, n_seeds = value_table(results)
-    eliminations = _eliminations(trials, race)
-    dropped = _numbers(race, DROPPED)
+    marks = {} if race is None else race.user_attrs
+    eliminations = _eliminations(trials, marks)
+    dropped = _numbers(marks, DROPPED)
     gone = set(eliminations) | dropped
-    closed = _numbers(race, CLOSED) | {t.number for t in trials if FAILED in t.user_attrs}
+    closed = _numbers(marks, CLOSED) | {t.number for t in trials if FAILED in t.user_attrs}
     contenders = [_contends(trial) and trial.number not in gone for trial in trials]
-    return Standings(
+    return Ranking(
         trials,
         sign(study) * table,
         sign(study) * padded(vanilla, table.shape),
@@ -198,7 +206,7 @@ def standings(study: optuna.Study) -> Standings:
         np.array(contenders, dtype=bool) & (n_seeds > 0),
         np.array([trial.number in closed for trial in trials], dtype=bool),
         sign(study),
-        shrinks=BUDGET in study.user_attrs,
+        shrinks=BUDGET in pinned,
         n_dropped=len(dropped),
     )
 
@@ -217,7 +225,7 @@ def _searched(
 
 def _is_void(trial: FrozenTrial) -> bool:
     """Say whether the seeds of a trial don't count: it failed, or an earlier one has the same."""
-    return trial.state == TrialState.FAIL or TWIN_OF in trial.user_attrs
+    return trial.state == TrialState.FAIL or REPEAT_OF in trial.user_attrs
 
 
 def _contends(trial: FrozenTrial) -> bool:
@@ -225,10 +233,9 @@ def _contends(trial: FrozenTrial) -> bool:
     return trial.state == TrialState.COMPLETE and is_feasible(trial) and not stopped
 
 
-def _numbers(race: optuna.Study | None, prefix: str) -> set[int]:
+def _numbers(marks: Mapping[str, Any], prefix: str) -> set[int]:
     """Return the numbers of the trials about which the finals keep an attribute."""
-    kept = {} if race is None else race.user_attrs
-    return {int(key.removeprefix(prefix)) for key in kept if key.startswith(prefix)}
+    return {int(key.removeprefix(prefix)) for key in marks if key.startswith(prefix)}
 
 
 def _extra_records(race: optuna.Study) -> dict[int, dict[int, SeedRecord]]:
@@ -249,14 +256,14 @@ def _continued(extra: dict[int, SeedRecord], start: int) -> list[SeedRecord]:
 
 
 def _eliminations(
-    trials: tuple[FrozenTrial, ...], race: optuna.Study | None
+    trials: tuple[FrozenTrial, ...], marks: Mapping[str, Any]
 ) -> dict[int, Elimination]:
     found = {
         trial.number: Elimination(trial.user_attrs[BY], trial.user_attrs[LOG_E])
         for trial in trials
         if trial.user_attrs.get(STATUS) == ELIMINATED
     }
-    for key, value in ({} if race is None else race.user_attrs).items():
+    for key, value in marks.items():
         if key.startswith(OUT) and value is not None:
             found.setdefault(int(key.removeprefix(OUT)), Elimination(value["by"], value["log_e"]))
     return found

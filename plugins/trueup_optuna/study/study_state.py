@@ -108,7 +108,11 @@ def seeds_of(study: optuna.Study) -> SeedList:
 
 def goes_by(study: optuna.Study) -> Metric:
     """Return the metric of a study; with a budget it is vanilla until one is chosen."""
-    kept = study.user_attrs
+    return metric_of(study.user_attrs)
+
+
+def metric_of(kept: Mapping[str, Any]) -> Metric:
+    """Return the metric of a study with these attributes."""
     metric: Metric = kept.get(GOES_BY, "vanilla" if BUDGET in kept else "calibrated")
     return metric
 

@@ -2,13 +2,13 @@
 
 Both engines offer the functions of :class:`Engine` and agree to rounding. The compiled one is taken
 wherever it was built: the wheels have it, and ``pip install`` builds it where there is a compiler.
-The environment variable ``TRUEUP_ENGINE=numpy`` leaves it out.
+The environment variable ``TRUEUP_ENGINE=numpy``, read when a process imports this, leaves it out.
 """
 
 from __future__ import annotations
 
 import os
-from functools import cache
+from contextlib import suppress
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -59,7 +59,24 @@ class Engine(Protocol):
     def hash_sums(
         self, row_id: UInt64Array, label: FloatArray, weight: FloatArray | None
     ) -> tuple[int, int]:
-        """Return the sums of the low words and of the high words of the rows' hashes."""
+        """Return the sum of the rows' hashes modulo 2^128 as its low and its high word."""
+
+    def groups_of(self, row_id: UInt64Array, rule: tuple[int, int, int], out: IntArray) -> None:
+        """Write the group of each row, by ``HashRule.numbers``."""
+
+    def logit_shifts(
+        self,
+        margin: FloatArray,
+        label: FloatArray,
+        weight: FloatArray | None,
+        group: IntArray,
+        chosen: NDArray[np.bool_],
+    ) -> list[float] | None:
+        """Solve for the logit shift of several selections of rows at once, by plain Newton steps.
+
+        ``chosen`` of shape (k, n_groups) says which groups each is fitted on. None where these
+        steps don't find all roots.
+        """
 
     def add_cells(
         self,
@@ -88,6 +105,19 @@ class Engine(Protocol):
     ) -> FloatArray | None:
         """Do the same with the eight numbers of ``add_cells``, shape (n_codes, 8)."""
 
+    def sort_rows(
+        self,
+        code: IntArray,
+        columns: tuple[FloatArray, ...],
+        count: IntArray,
+        order: IntArray,
+        out: tuple[FloatArray, ...],
+    ) -> None:
+        """Put up to three columns in the order of the codes, those of one code as they came.
+
+        Written are the rows of each code, where each row came from, and the columns.
+        """
+
     def bin_sums(
         self, label: FloatArray, proba: FloatArray, inner: FloatArray
     ) -> FloatArray | None:
@@ -97,14 +127,12 @@ class Engine(Protocol):
         """
 
 
-def engine() -> Engine:
-    """Return the compiled engine, or numpy's where the other was not built or is not wanted."""
-    return _engine("numpy" if os.environ.get("TRUEUP_ENGINE") == "numpy" else "compiled")
+def _chosen() -> Engine:
+    if os.environ.get("TRUEUP_ENGINE") != "numpy":
+        with suppress(ImportError):  # no compiler where trueup was installed
+            return cast(Engine, import_module("trueup._kernels.compiled_engine"))
+    return cast(Engine, import_module("trueup._kernels.numpy_engine"))
 
 
-@cache
-def _engine(name: str) -> Engine:
-    try:
-        return cast(Engine, import_module(f"trueup._kernels.{name}_engine"))
-    except ImportError:  # no compiler where trueup was installed
-        return _engine("numpy")
+engine = _chosen()
+"""The compiled engine, or numpy's where the other was not built or is not wanted."""

@@ -8,9 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import trueup._kernels.loops as loops
-from trueup._kernels import FloatArray, IntArray, UInt64Array
+from trueup._kernels import FloatArray, IntArray
 from trueup._kernels.grid import new_table
 from trueup._kernels.plain import MAX_FOLDS, Absorbed, PlainRows
+
+hash_sums, groups_of = loops.hash_sums, loops.groups_of
+logit_shifts, sort_rows = loops.logit_shifts, loops.sort_rows
+"""Called for few rows too, and therefore without a function of Python between."""
 
 BLOCK = 1 << 19  # rows between two returns to Python; the loops cut them further
 
@@ -22,20 +26,20 @@ def absorb(
     if rule.folds > MAX_FOLDS:
         return None
     counts = np.zeros(4 * rule.n_groups, dtype=np.int64)
-    n, upper, low, high = loops.absorb(
+    n, low, high = loops.absorb(
         _given(rows.label),
         _given(rows.prediction),
         _given(rows.weight),
         _given(rows.row_id),
         rows.first_row,
         rows.is_logit,
-        (int(rule.key), rule.folds, rule.limit),
+        rule.numbers,
         moments,
         squared_moments,
         counts,
     )
     row_counts, support = counts.reshape(2, rule.n_groups, 2)
-    return Absorbed(n, row_counts, support, _whole(upper, low), high)
+    return Absorbed(n, row_counts, support, low, high)
 
 
 def deposit(
@@ -46,11 +50,6 @@ def deposit(
     table: FloatArray,
 ) -> None:
     loops.deposit(_given(logit), _given(group), _given(label), _given(weight), table)
-
-
-def hash_sums(row_id: UInt64Array, label: FloatArray, weight: FloatArray | None) -> tuple[int, int]:
-    upper, low, high = loops.hash_sums(_given(row_id), _given(label), _given(weight))
-    return _whole(upper, low), high
 
 
 def add_cells(
@@ -96,9 +95,3 @@ def bin_sums(label: FloatArray, proba: FloatArray, inner: FloatArray) -> FloatAr
 def _given(values: NDArray[Any] | None) -> NDArray[Any] | None:
     """Return an array as the loops take it: contiguous and aligned, which nearly all are."""
     return None if values is None else np.require(values, requirements=("C", "A"))
-
-
-def _whole(upper: int, low: int) -> int:
-    """Return the sum of words from that of their upper halves and that modulo 2^64."""
-    upper <<= 32
-    return upper + (low - upper) % (1 << 64)

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import trueup._kernels as kernels
+
 UInt64Array = NDArray[np.uint64]
 FloatArray = NDArray[np.float64]
 
@@ -87,22 +89,15 @@ class HashRule:
         return self.folds or 2
 
     @property
-    def key(self) -> np.uint64:
-        """The salt as the kernel takes it."""
-        return salt_key(self.salt)
+    def numbers(self) -> tuple[int, int, int]:
+        """What the loops take: key, folds and limit."""
+        return int(salt_key(self.salt)), self.folds, self.limit
 
     def groups(self, row_id: UInt64Array) -> NDArray[np.intp]:
         """Return the group of each row."""
-        if self.folds == 1:
-            return np.zeros(len(row_id), dtype=np.intp)
-        hashed = salted_hash(row_id, self.salt)
-        if self.folds == 0:
-            return (hashed >= np.uint64(self.limit)).astype(np.intp)
-        folds = np.uint64(self.folds)
-        whole = hashed // folds
-        whole *= folds
-        hashed -= whole  # numpy's % is far slower
-        return hashed.view(np.int64)
+        out = np.empty(len(row_id), dtype=np.intp)
+        kernels.engine.groups_of(np.ascontiguousarray(row_id), self.numbers, out)
+        return out
 
 
 def timed_ids(row_id: UInt64Array, times: NDArray[Any]) -> UInt64Array:
@@ -123,21 +118,22 @@ def rows_fingerprint(row_id: UInt64Array, label: FloatArray, weight: FloatArray 
     for start in range(0, len(row_id), _BLOCK):
         rows = slice(start, start + _BLOCK)
         own = None if weight is None else weight[rows]
-        low, high = hash_sums(row_id[rows], label[rows], own)
+        low, high = kernels.engine.hash_sums(row_id[rows], label[rows], own)
         total += low + (high << 64)
     return total % FINGERPRINT_MODULUS
 
 
 def hash_sums(row_id: UInt64Array, label: FloatArray, weight: FloatArray | None) -> tuple[int, int]:
-    """Return the sums of the low words and of the high words of the rows' hashes."""
+    """Return the sum of the rows' hashes modulo 2^128 as its low and its high word."""
     low = row_id * ID_FACTOR
     low += _bits(label) * LABEL_FACTOR
     if weight is not None:
         low += (_bits(weight) - BITS_OF_ONE) * WEIGHT_FACTOR
     low = mix_in_place(low)
     upper = int((low >> S32).sum()) << 32
-    lower = (int(low.sum()) - upper) & _MASK  # below 2^64 as long as the rows are below 2^32
-    return upper + lower, int(mix_in_place(low).sum())
+    total = upper + ((int(low.sum()) - upper) & _MASK)  # exact as long as the rows are below 2^32
+    total += int(mix_in_place(low).sum()) << 64
+    return total & _MASK, (total >> 64) & _MASK
 
 
 def _bits(values: FloatArray) -> UInt64Array:

@@ -9,21 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-/* One wheel for all processors: the loader takes the fastest of these that it finds usable. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && __GNUC__ >= 12 && \
-    !defined(__clang__)
-#define FOR_EACH_PROCESSOR \
-    __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define FOR_EACH_PROCESSOR
-#endif
-
-#if defined(__GNUC__)
-#define INLINE static inline __attribute__((always_inline))
-#else
-#define INLINE static inline
-#endif
-
 enum { STRIP = 512, HALF = N_BINS / 2, ROWS_OF_GROUP = 2 * N_BINS };
 
 static const double BINS_PER_UNIT = 2.5, LIMIT = 38.0, EPS = 2.220446049250313e-16;
@@ -222,6 +207,21 @@ INLINE void add_groups(Strip *strip, ptrdiff_t m, Rule rule) {
     }
 }
 
+FOR_EACH_PROCESSOR
+void groups_of(const uint64_t *id, ptrdiff_t n, Rule rule, int64_t *out) {
+    Strip strip;
+    if (rule.folds > MAX_FOLDS)
+        for (ptrdiff_t i = 0; i < n; i++)
+            out[i] = (int64_t)(mix(id[i] ^ rule.key) % (uint64_t)rule.folds);
+    for (ptrdiff_t start = 0; rule.folds <= MAX_FOLDS && start < n; start += STRIP) {
+        ptrdiff_t m = smaller(STRIP, n - start);
+        memcpy(strip.id, id + start, m * sizeof *id);
+        memset(strip.bin, 0, m * sizeof *strip.bin);
+        add_groups(&strip, m, rule);
+        for (ptrdiff_t i = 0; i < m; i++) out[start + i] = (int64_t)strip.bin[i] / ROWS_OF_GROUP;
+    }
+}
+
 /* Count rows, and rows of positive weight, by group and label. */
 INLINE void count(const Strip *strip, const double *weight, ptrdiff_t m, int64_t *counts,
                   int64_t n_cells) {
@@ -396,4 +396,28 @@ ptrdiff_t sum_bins(Column label, Column proba, ptrdiff_t n, const double *edges,
         }
     }
     return n_bad;
+}
+
+/* ---- rows in the order of their codes ---- */
+
+/* Count the rows of each code, and put rows in the order of the codes, those of a code as they came;
+ * return 0 for a code that is none, or that another thread has changed. */
+int sort_rows(const int64_t *code, const double *const *columns, double *const *sorted,
+              ptrdiff_t n_columns, ptrdiff_t n, int64_t n_codes, int64_t *next, int64_t *count,
+              int64_t *order) {
+    memset(count, 0, n_codes * sizeof *count);
+    for (ptrdiff_t i = 0; i < n; i++) {
+        int64_t own = code[i];
+        if (own < 0 || own >= n_codes) return 0;
+        count[own]++;
+    }
+    for (int64_t c = 0, first = 0; c < n_codes; first += count[c++]) next[c] = first;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        int64_t own = *(const volatile int64_t *)&code[i];
+        if (own < 0 || own >= n_codes || next[own] >= n) return 0;
+        int64_t place = next[own]++;
+        order[place] = i;
+        for (ptrdiff_t k = 0; k < n_columns; k++) sorted[k][place] = columns[k][i];
+    }
+    return 1;
 }

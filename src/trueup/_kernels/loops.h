@@ -6,7 +6,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* One wheel for all processors: the loader takes the fastest of these that it finds usable. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && __GNUC__ >= 12 && \
+    !defined(__clang__)
+#define FOR_EACH_PROCESSOR \
+    __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define FOR_EACH_PROCESSOR
+#endif
+
+#if defined(__GNUC__)
+#define INLINE static inline __attribute__((always_inline))
+#else
+#define INLINE static inline
+#endif
+
 enum { N_BINS = 190, ORDER = 8, CELL_COLUMNS = 8, CODE_COLUMNS = 4 };
+enum { MAX_FOLDS = 1 << 18 }; /* up to here the remainder is exact in float64 */
 
 /* A column of numbers of any of numpy's types, read strip by strip. */
 typedef enum { F64, F32, I64, I32, I16, I8, U64, U32, U16, U8 } Kind;
@@ -30,6 +46,12 @@ typedef struct {
     int64_t folds;
 } Rule;
 
+/* Selections of rows by their groups: `chosen` holds 0 or 1 for each selection and group. */
+typedef struct {
+    const uint8_t *chosen;
+    ptrdiff_t n_selections, n_groups;
+} Selections;
+
 /* Sums of the upper halves and of all of the low words of the hashes, and of the high words. */
 typedef struct {
     uint64_t upper, low, high;
@@ -45,7 +67,15 @@ int add_cells(Column code, const double *label, const double *proba, const doubl
               ptrdiff_t n, double *sums, int64_t n_codes);
 ptrdiff_t sum_codes(Column code, Column label, Column proba, ptrdiff_t n, double *sums,
                     int64_t n_codes, int n_columns);
+int sort_rows(const int64_t *code, const double *const *columns, double *const *sorted,
+              ptrdiff_t n_columns, ptrdiff_t n, int64_t n_codes, int64_t *next, int64_t *count,
+              int64_t *order);
 ptrdiff_t sum_bins(Column label, Column proba, ptrdiff_t n, const double *edges, double *sums,
                    int64_t n_bins);
+void groups_of(const uint64_t *id, ptrdiff_t n, Rule rule, int64_t *out);
+size_t space_of_shifts(ptrdiff_t n, ptrdiff_t n_groups);
+int logit_shifts(const double *margin, const double *label, const double *weight,
+                 const int64_t *group, ptrdiff_t n, Selections selections, double *space,
+                 double *shifts);
 
 #endif

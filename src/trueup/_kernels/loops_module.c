@@ -12,8 +12,7 @@
 
 #include "loops.h"
 
-enum { MAX_BUFFERS = 7, READ = 0 };
-static const int64_t MAX_FOLDS = 1 << 18; /* up to here the remainder is exact in float64 */
+enum { MAX_BUFFERS = 9, READ = 0 };
 
 /* The buffers of one call, released together. */
 typedef struct {
@@ -89,12 +88,14 @@ static double *table(Buffers *buffers, PyObject *given, Py_ssize_t n_columns, Py
     return (double *)taken.data;
 }
 
-static int64_t *writable_counts(Buffers *buffers, PyObject *given, Py_ssize_t n) {
-    Column taken = array(buffers, given, "counts", 1, PyBUF_WRITABLE);
+/* Return a column to write to, of n numbers or, for n = -1, of any number. */
+static void *writable(Buffers *buffers, PyObject *given, Py_ssize_t n, Kind kind) {
+    Column taken = array(buffers, given, "out", 1, PyBUF_WRITABLE);
     if (!taken.data) return NULL;
-    if (taken.kind != I64 || buffers->views[buffers->n - 1].shape[0] != n)
-        PyErr_Format(PyExc_ValueError, "counts must hold %zd of int64", n);
-    return (int64_t *)taken.data;
+    Py_ssize_t length = buffers->views[buffers->n - 1].shape[0];
+    if (taken.kind != kind || (n >= 0 && length != n))
+        PyErr_Format(PyExc_ValueError, "out must hold %zd numbers of another type", n);
+    return (void *)taken.data;
 }
 
 static PyObject *refuse(const char *rule) {
@@ -102,8 +103,25 @@ static PyObject *refuse(const char *rule) {
     return NULL;
 }
 
+/* Return a list of numbers; None for n = -1. */
+static PyObject *listed(const double *numbers, Py_ssize_t n) {
+    if (n < 0) return Py_NewRef(Py_None);
+    PyObject *list = PyList_New(n);
+    for (Py_ssize_t i = 0; list && i < n; i++) {
+        PyObject *number = PyFloat_FromDouble(numbers[i]);
+        if (!number || PyList_SetItem(list, i, number)) Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* Return the high word of the sum modulo 2^128, with what the low words, below 2^32 rows, carry. */
+static uint64_t high_word(HashSums sums) {
+    uint64_t lower = sums.low - (sums.upper << 32);
+    return sums.high + ((sums.upper + (lower >> 32)) >> 32);
+}
+
 /* absorb(label, prediction, weight, row_id, first_row, is_logit, (key, folds, limit), moments,
- * squared_moments, counts) -> (n, sum of upper halves, sum of low words, sum of high words) */
+ * squared_moments, counts) -> (n, low word and high word of the sum of the hashes) */
 static PyObject *py_absorb(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *label, *prediction, *weight, *id, *moments, *squared, *counts;
     Rows rows = {.n = -1};
@@ -124,7 +142,7 @@ static PyObject *py_absorb(PyObject *Py_UNUSED(module), PyObject *args) {
     rows.first_row = first_row, rows.n = n;
     double *own = table(&buffers, moments, ORDER, &n_table);
     double *own_squared = rows.weight ? table(&buffers, squared, ORDER, &n_squared) : NULL;
-    int64_t *own_counts = writable_counts(&buffers, counts, 2 * n_cells);
+    int64_t *own_counts = writable(&buffers, counts, 2 * n_cells, I64);
     if (!PyErr_Occurred() && (n_table != n_cells * N_BINS || n_squared != n_table))
         refuse("table must have a row for each bin of each group and label");
     if (PyErr_Occurred()) return done(&buffers, NULL);
@@ -133,7 +151,7 @@ static PyObject *py_absorb(PyObject *Py_UNUSED(module), PyObject *args) {
     Py_BEGIN_ALLOW_THREADS
     taken = absorb(&rows, rule, own, own_squared, own_counts, &sums);
     Py_END_ALLOW_THREADS
-    return done(&buffers, Py_BuildValue("nKKK", taken, sums.upper, sums.low, sums.high));
+    return done(&buffers, Py_BuildValue("nKK", taken, sums.low, high_word(sums)));
 }
 
 /* deposit(logit, group, label, weight, table) */
@@ -156,7 +174,7 @@ static PyObject *py_deposit(PyObject *Py_UNUSED(module), PyObject *args) {
     return done(&buffers, Py_NewRef(Py_None));
 }
 
-/* hash_sums(row_id, label, weight) -> the three sums of absorb */
+/* hash_sums(row_id, label, weight) -> low word and high word of the sum */
 static PyObject *py_hash_sums(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *id, *label, *weight;
     if (!PyArg_ParseTuple(args, "OOO", &id, &label, &weight)) return NULL;
@@ -170,7 +188,57 @@ static PyObject *py_hash_sums(PyObject *Py_UNUSED(module), PyObject *args) {
     Py_BEGIN_ALLOW_THREADS
     hash_sums(own_id, own_label, own_weight, n, &sums);
     Py_END_ALLOW_THREADS
-    return done(&buffers, Py_BuildValue("KKK", sums.upper, sums.low, sums.high));
+    return done(&buffers, Py_BuildValue("KK", sums.low, high_word(sums)));
+}
+
+/* groups_of(row_id, (key, folds, limit), out) */
+static PyObject *py_groups_of(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *id, *out;
+    unsigned long long key, limit;
+    long long folds;
+    if (!PyArg_ParseTuple(args, "O(KLK)O", &id, &key, &folds, &limit, &out)) return NULL;
+    if (folds < 0) return refuse("folds must not be negative");
+    Buffers buffers = {.n = 0};
+    Py_ssize_t n = -1;
+    const uint64_t *own_id = column_of(&buffers, id, "row_id", &n, U64);
+    int64_t *own = writable(&buffers, out, n, I64);
+    if (PyErr_Occurred()) return done(&buffers, NULL);
+    Py_BEGIN_ALLOW_THREADS
+    groups_of(own_id, n, (Rule){key, limit, folds}, own);
+    Py_END_ALLOW_THREADS
+    return done(&buffers, Py_NewRef(Py_None));
+}
+
+/* logit_shifts(margin, label, weight, group, chosen) -> shifts, or None where none were found */
+static PyObject *py_logit_shifts(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *margin, *label, *weight, *group, *chosen, *result = NULL;
+    if (!PyArg_ParseTuple(args, "OOOOO", &margin, &label, &weight, &group, &chosen)) return NULL;
+    Buffers buffers = {.n = 0};
+    Py_ssize_t n = -1;
+    const double *own_margin = column_of(&buffers, margin, "margin", &n, F64);
+    const double *own_label = column_of(&buffers, label, "label", &n, F64);
+    const double *own_weight = floats(&buffers, weight, "weight", &n);
+    const int64_t *own_group = column_of(&buffers, group, "group", &n, I64);
+    const Column table = array(&buffers, chosen, "chosen", 2, READ);
+    if (!PyErr_Occurred() && table.kind != U8) refuse("chosen must hold bool");
+    if (PyErr_Occurred()) return done(&buffers, NULL);
+    const Py_ssize_t *shape = buffers.views[buffers.n - 1].shape;
+    const Selections selections = {table.data, shape[0], shape[1]};
+    double *shifts = PyMem_Malloc((size_t)shape[0] * sizeof(double) + 8);
+    double *space = PyMem_Malloc(space_of_shifts(n, shape[1]));
+    int found = 0;
+    if (!shifts || !space) {
+        PyErr_NoMemory();
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        found = logit_shifts(own_margin, own_label, own_weight, own_group, n, selections, space,
+                             shifts);
+        Py_END_ALLOW_THREADS
+        result = found < 0 ? refuse("group must be one of those of chosen") : listed(shifts, found ? shape[0] : -1);
+    }
+    PyMem_Free(shifts);
+    PyMem_Free(space);
+    return done(&buffers, result);
 }
 
 /* add_cells(code, label, proba, weight, sums) */
@@ -190,6 +258,39 @@ static PyObject *py_add_cells(PyObject *Py_UNUSED(module), PyObject *args) {
     are_below = add_cells(own_code, own_label, own_proba, own_weight, n, own, n_codes);
     Py_END_ALLOW_THREADS
     if (!are_below) return done(&buffers, refuse("code must be below the rows of the table"));
+    return done(&buffers, Py_NewRef(Py_None));
+}
+
+/* sort_rows(code, columns, count, order, out): one to three columns, as many to write to */
+static PyObject *py_sort_rows(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *code, *given, *count, *order, *out;
+    if (!PyArg_ParseTuple(args, "OO!OOO!", &code, &PyTuple_Type, &given, &count, &order,
+                          &PyTuple_Type, &out))
+        return NULL;
+    const Py_ssize_t n_columns = PyTuple_Size(given);
+    if (n_columns > 3 || n_columns != PyTuple_Size(out)) return refuse("at most three columns");
+    Buffers buffers = {.n = 0};
+    Py_ssize_t n = -1;
+    const double *columns[3];
+    double *sorted[3];
+    const int64_t *own_code = column_of(&buffers, code, "code", &n, I64);
+    for (Py_ssize_t k = 0; k < n_columns; k++) {
+        columns[k] = column_of(&buffers, PyTuple_GetItem(given, k), "column", &n, F64);
+        sorted[k] = writable(&buffers, PyTuple_GetItem(out, k), n, F64);
+    }
+    int64_t *own_order = writable(&buffers, order, n, I64);
+    int64_t *own_count = writable(&buffers, count, -1, I64);
+    if (PyErr_Occurred()) return done(&buffers, NULL);
+    const Py_ssize_t n_codes = buffers.views[buffers.n - 1].shape[0];
+    int64_t *next = PyMem_Malloc((size_t)n_codes * sizeof *next + 8);
+    if (!next) return done(&buffers, PyErr_NoMemory());
+    int are_sorted;
+    Py_BEGIN_ALLOW_THREADS
+    are_sorted = sort_rows(own_code, columns, sorted, n_columns, n, n_codes, next, own_count,
+                           own_order);
+    Py_END_ALLOW_THREADS
+    PyMem_Free(next);
+    if (!are_sorted) return done(&buffers, refuse("code must be below the number of counts"));
     return done(&buffers, Py_NewRef(Py_None));
 }
 
@@ -239,6 +340,9 @@ static PyMethodDef methods[] = {
     {"absorb", py_absorb, METH_VARARGS, NULL},       {"deposit", py_deposit, METH_VARARGS, NULL},
     {"hash_sums", py_hash_sums, METH_VARARGS, NULL}, {"add_cells", py_add_cells, METH_VARARGS, NULL},
     {"sum_codes", py_sum_codes, METH_VARARGS, NULL}, {"sum_bins", py_sum_bins, METH_VARARGS, NULL},
+    {"sort_rows", py_sort_rows, METH_VARARGS, NULL},
+    {"groups_of", py_groups_of, METH_VARARGS, NULL},
+    {"logit_shifts", py_logit_shifts, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

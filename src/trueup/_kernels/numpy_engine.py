@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup._kernels import FloatArray, IntArray
+from trueup._kernels import FloatArray, IntArray, UInt64Array
 from trueup._kernels.grid import BINS_PER_UNIT, LIMIT, N_BINS, ORDER
 from trueup._kernels.hashing import hash_sums as hash_sums
+from trueup._kernels.hashing import mix_in_place
 from trueup._kernels.plain import Absorbed, PlainRows
 
 BLOCK = 1 << 16
 _EPS = float(np.finfo(np.float64).eps)
+_STEPS, _TOLERANCE = 12, 1e-7
 
 
 def absorb(
@@ -44,6 +48,17 @@ def _are_plain(rows: PlainRows) -> bool:
 def _rows_of_cells(moments: FloatArray) -> NDArray[np.int64]:
     """Return the rows of each group and label, which the bins count where there are no weights."""
     return np.asarray(moments[:, 0].reshape(-1, N_BINS).sum(axis=1), dtype=np.int64)
+
+
+def groups_of(row_id: UInt64Array, rule: tuple[int, int, int], out: IntArray) -> None:
+    key, folds, limit = rule
+    hashed = mix_in_place(row_id ^ np.uint64(key))
+    if folds == 0:
+        out[:] = hashed >= np.uint64(limit)
+        return
+    whole = hashed // np.uint64(folds)
+    whole *= np.uint64(folds)
+    np.subtract(hashed, whole, out=out.view(np.uint64))  # numpy's % is far slower
 
 
 def deposit(
@@ -112,3 +127,67 @@ def bin_sums(
     inner: FloatArray,  # noqa: ARG001
 ) -> FloatArray | None:
     return None
+
+
+def sort_rows(
+    code: IntArray,
+    columns: tuple[FloatArray, ...],
+    count: IntArray,
+    order: IntArray,
+    out: tuple[FloatArray, ...],
+) -> None:
+    count[:] = np.bincount(code, minlength=len(count))
+    narrow = np.uint16 if len(count) <= 1 << 16 else np.uint64  # sixteen bits go by radix
+    order[:] = np.argsort(code.astype(narrow, copy=False), kind="stable")
+    for values, place in zip(columns, out, strict=True):
+        np.take(values, order, out=place)
+
+
+@np.errstate(all="ignore")  # what goes wrong ends in no root
+def logit_shifts(
+    margin: FloatArray,
+    label: FloatArray,
+    weight: FloatArray | None,
+    group: IntArray,
+    chosen: NDArray[np.bool_],
+) -> list[float] | None:
+    chosen_rows = _Chosen(group, chosen.astype(np.float64))
+    total, positive = chosen_rows.sums(weight), chosen_rows.sums(_product(weight, label))
+    base_rate, sign = positive / total, 1.0
+    if base_rate[0] > 0.5:  # the rarer class keeps its digits
+        base_rate, sign = chosen_rows.sums(_product(weight, 1.0 - label)) / total, -1.0
+    odds, target = np.exp(-sign * margin), np.log(base_rate / (1.0 - base_rate))
+    share = chosen_rows.rows(weight)
+    c = np.zeros(1)  # one for all at first
+    for _ in range(_STEPS):
+        probability = np.exp(c)[:, None] * odds
+        probability += 1.0
+        np.divide(1.0, probability, out=probability)
+        weighted = share * probability
+        mean = weighted.sum(axis=1) / total
+        slope = mean - np.einsum("ij,ij->i", weighted, probability) / total
+        step = (np.log(mean / (1.0 - mean)) - target) * mean * (1.0 - mean) / slope
+        c = c + step
+        if np.abs(step).max() <= _TOLERANCE:
+            return (sign * c).tolist()  # type: ignore[no-any-return]
+    return None
+
+
+def _product(weight: FloatArray | None, values: FloatArray) -> FloatArray:
+    return values if weight is None else weight * values
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Selections of rows by their groups: of float shape (k, n_groups), ones and zeros."""
+
+    group: IntArray
+    groups: FloatArray
+
+    def sums(self, values: FloatArray | None) -> FloatArray:
+        """Return the sum over the rows of each selection; their number where there are none."""
+        return self.groups @ np.bincount(self.group, values, self.groups.shape[1])
+
+    def rows(self, weight: FloatArray | None) -> FloatArray:
+        """Return the weight of each row in each selection, shape (k, n)."""
+        return _product(weight, np.take(self.groups, self.group, axis=1))

@@ -64,7 +64,7 @@ class Absorbed:
     support : int array of shape (n_groups, 2)
         The same for rows of positive weight.
     low, high : int
-        Sums of the low and of the high words of the rows' hashes.
+        Words of the sum of the rows' hashes.
     """
 
     n: int

@@ -31,29 +31,5 @@ if TYPE_CHECKING:
     from trueup.calibrators.stored.storage import load_calibrator as load_calibrator
     from trueup.calibrators.stored.storage import save_calibrator as save_calibrator
 
-_HOME = {
-    "DRIFT_WINDOWS": "judging.drift",
-    "CalibratedModel": "calibrated_model",
-    "Calibrator": "base",
-    "CalibratorScore": "judging.calibrator_table",
-    "CalibratorTable": "judging.calibrator_table",
-    "FieldOffsetCalibrator": "field_offset",
-    "GuardDecision": "judging.guard_decision",
-    "Guarded": "judging.guard",
-    "HistogramCalibrator": "steps",
-    "ILPSCalibrator": "ilps",
-    "IsotonicCalibrator": "steps",
-    "NeuralCalibrator": "networks.neural",
-    "OffsetTable": "stored.offsets",
-    "PlattCalibrator": "affine",
-    "ShiftCalibrator": "affine",
-    "TemperatureCalibrator": "affine",
-    "compare_calibrators": "judging.compare",
-    "load_calibrator": "stored.storage",
-    "save_calibrator": "stored.storage",
-    "offset_table": "stored.offsets",
-}
-
-__all__ = [*_HOME]
-
-__getattr__, __dir__ = hand_on(__name__, _HOME)
+__getattr__, __dir__ = hand_on(__name__)
+__all__ = __dir__()

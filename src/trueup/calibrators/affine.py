@@ -9,8 +9,8 @@ from scipy.optimize import brentq
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
-from trueup.calibrators.base import Calibrator, FieldArrays
-from trueup.calibrators.probabilities import FloatArray, to_logit
+from trueup.calibrators.base import Calibrator
+from trueup.calibrators.inputs import FieldArrays, FloatArray, to_logit
 from trueup.losses import solve_logit_shift, solve_softmax_shift
 
 

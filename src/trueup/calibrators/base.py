@@ -22,8 +22,9 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from trueup.calibrators.probabilities import (
+from trueup.calibrators.inputs import (
     Columns,
+    FieldArrays,
     FloatArray,
     check_columns,
     check_probabilities,
@@ -33,14 +34,12 @@ from trueup.errors import InvalidInputError, NotFittedError, UndefinedMetricErro
 from trueup.read.columns import refuse_missing
 from trueup.read.frames import require_one_order
 
-FieldArrays = dict[str, NDArray[Any]]
-
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of positive weight, checked; ``kept`` says which of the given rows they are.
+    """Rows of positive weight, checked: probabilities (n,) or (n, k), and class indices.
 
-    Probabilities are of shape (n,) or (n, k), labels class indices.
+    ``kept`` says which of the given rows they are.
     """
 
     p: FloatArray

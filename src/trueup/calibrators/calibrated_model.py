@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from trueup.calibrators.base import Calibrator
+from trueup.calibrators.inputs import Columns, FloatArray
 from trueup.calibrators.judging.guard import Guarded
 from trueup.calibrators.judging.guard_decision import GuardDecision
-from trueup.calibrators.probabilities import Columns, FloatArray
 from trueup.errors import InvalidInputError, NotFittedError
 
 

@@ -9,10 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from trueup.calibrators.base import Calibrator, FieldArrays
-from trueup.calibrators.levels import UNSEEN, chosen_fields, codes_of, fit_levels
+from trueup.calibrators.base import Calibrator
+from trueup.calibrators.inputs import (
+    UNSEEN,
+    FieldArrays,
+    FloatArray,
+    chosen_fields,
+    codes_of,
+    fit_levels,
+    to_logit,
+)
 from trueup.calibrators.line_plot import LinePlot, fit_line_plot, quantile_knots, rows_at_knots
-from trueup.calibrators.probabilities import FloatArray, to_logit
 
 _ROUNDS = 2
 _PASSES = 40

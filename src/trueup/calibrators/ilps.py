@@ -7,8 +7,9 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit
 
-from trueup.arguments import check_one_of
-from trueup.calibrators.base import Calibrator, FieldArrays
+from trueup.arguments import check_one_of, whole_number
+from trueup.calibrators.base import Calibrator
+from trueup.calibrators.inputs import FieldArrays, FloatArray, to_logit
 from trueup.calibrators.line_plot import (
     LinePlot,
     RowsAtKnots,
@@ -17,8 +18,6 @@ from trueup.calibrators.line_plot import (
     quantile_knots,
     rows_at_knots,
 )
-from trueup.calibrators.probabilities import FloatArray, to_logit
-from trueup.errors import InvalidInputError
 from trueup.extras import needed_by
 
 _DEFAULT_KNOTS = {"quantile": 50, "paper": 100}
@@ -91,17 +90,14 @@ class ILPSCalibrator(Calibrator):
         self.random_state = random_state
 
     def _fit(self, p: FloatArray, y: FloatArray, fields: FieldArrays, weight: FloatArray) -> None:  # noqa: ARG002
+        check_one_of("solver", self.solver, ("convex", "sgd"), "Check the spelling.")
         margin = to_logit(p)
         knots = self._knots(margin, weight)
         rows = rows_at_knots(margin, knots, self._unit_tails)
         if self.solver == "convex":
             heights = fit_line_plot(rows, y, weight, knots, ridge=self.ridge)
-        elif self.solver == "sgd":
-            heights = self._descend(rows, y, weight, knots)
         else:
-            raise InvalidInputError(
-                'solver must be "convex" or "sgd"', repr(self.solver), "Check the spelling."
-            )
+            heights = self._descend(rows, y, weight, knots)
         self.line_plot_ = LinePlot(knots, heights, self._unit_tails)
 
     def _descend(
@@ -144,8 +140,7 @@ class ILPSCalibrator(Calibrator):
     def _knots(self, margin: FloatArray, weight: FloatArray) -> FloatArray:
         check_one_of("knots", self.knots, ("quantile", "paper"), "Check the spelling.")
         n_knots = _DEFAULT_KNOTS[self.knots] if self.n_knots is None else self.n_knots
-        if n_knots < 2:
-            raise InvalidInputError("n_knots must be at least 2", repr(n_knots), "Use 50.")
+        whole_number("n_knots", n_knots, 2, "Use 50.")
         if self.knots == "paper":
             return paper_knots(n_knots)
         return quantile_knots(margin, weight, n_knots)

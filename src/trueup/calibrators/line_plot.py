@@ -11,7 +11,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import Bounds, minimize, nnls
 from scipy.special import expit, logit, logsumexp
 
-from trueup.calibrators.probabilities import FloatArray
+from trueup.calibrators.inputs import FloatArray
 from trueup.errors import InvalidInputError
 from trueup.losses import solve_softmax_shift
 
@@ -36,18 +36,9 @@ def paper_knots(n_knots: int) -> FloatArray:
 class LinePlot:
     """A continuous piecewise linear map of the logit (Eq. 10 of the paper).
 
-    Attributes
-    ----------
-    knots : array of shape (m,)
-        Increasing logits a_1 .. a_m.
-    heights : array of shape (m,)
-        Values b_1 .. b_m at the knots; the map is non-decreasing where they are.
-    unit_tails : bool
-        Outside the knots: True continues with slope 1, False with the end values (Eq. 9).
-
-    Notes
-    -----
-    Eq. 10 as printed gives 0 outside the knots, that is p = 0.5; Eq. 9 gives the end values.
+    It goes through ``heights`` (m,) at increasing ``knots`` (m,), non-decreasing where they are,
+    and outside with slope 1 (``unit_tails``) or with the end values (Eq. 9). Eq. 10 as printed
+    gives 0 outside the knots, that is p = 0.5.
     """
 
     knots: FloatArray
@@ -118,18 +109,9 @@ def fit_line_plot(
 ) -> FloatArray:
     """Return the non-decreasing heights, shape (m,), that minimise the penalised log loss.
 
-    Parameters
-    ----------
-    rows : RowsAtKnots
-        Where each row lies between the knots.
-    y, weight : arrays of shape (n,)
-        Labels in {0, 1} and positive weights.
-    knots : array of shape (m,)
-        Increasing logits.
-    ridge : float
-        Strength of the pull of each piece towards slope 1, in rows:
-        ``ridge * sum((b_k+1 - b_k - (a_k+1 - a_k))^2 / (a_k+1 - a_k))`` is added to the summed
-        loss.
+    ``ridge`` is the strength of the pull of each piece towards slope 1, in rows: ``ridge *
+    sum((b_k+1 - b_k - (a_k+1 - a_k))^2 / (a_k+1 - a_k))`` is added to the summed loss of labels in
+    {0, 1} with positive weights.
 
     Notes
     -----
@@ -195,15 +177,10 @@ def _newton_target(
 
 @dataclass(frozen=True)
 class SharedLinePlot:
-    """``eta_k = line_plot(log p_k) + bias_k``.
+    """``eta_k = line_plot(log p_k) + bias_k``, with biases (k,) of mean 0.
 
-    Attributes
-    ----------
-    line_plot : LinePlot
-        Non-decreasing map, the same for all classes, so that without the biases it keeps the order
-        of the classes in every row. A map per class would not.
-    bias : array of shape (k,)
-        One number per class, with mean 0.
+    The non-decreasing map is the same for all classes, so that without the biases it keeps the
+    order of the classes in every row. A map per class would not.
     """
 
     line_plot: LinePlot

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
 
-from trueup.calibrators.base import Calibrator, FieldArrays
-from trueup.calibrators.probabilities import FloatArray
-from trueup.errors import InvalidInputError
+from trueup.arguments import check_one_of, whole_number
+from trueup.calibrators.base import Calibrator
+from trueup.calibrators.inputs import FieldArrays, FloatArray
 
 
 class HistogramCalibrator(Calibrator):
@@ -72,19 +72,13 @@ class HistogramCalibrator(Calibrator):
         return np.asarray(self.rates_[self._bin(p)])
 
     def _bin_edges(self, p: FloatArray, weight: FloatArray) -> FloatArray:
-        if self.n_bins < 1:
-            raise InvalidInputError(
-                "n_bins must be at least 1", repr(self.n_bins), "Use for example 20."
-            )
+        whole_number("n_bins", self.n_bins, 1, "Use for example 20.")
         grid = np.linspace(0.0, 1.0, self.n_bins + 1)
+        check_one_of("strategy", self.strategy, ("quantile", "uniform"), "Check the spelling.")
         if self.strategy == "uniform":
             return grid
-        if self.strategy == "quantile":
-            inner = np.unique(np.quantile(p, grid[1:-1], weights=weight, method="inverted_cdf"))
-            return np.concatenate([[0.0], inner[(inner > 0.0) & (inner < 1.0)], [1.0]])
-        raise InvalidInputError(
-            'strategy must be "quantile" or "uniform"', repr(self.strategy), "Check the spelling."
-        )
+        inner = np.unique(np.quantile(p, grid[1:-1], weights=weight, method="inverted_cdf"))
+        return np.concatenate([[0.0], inner[(inner > 0.0) & (inner < 1.0)], [1.0]])
 
     def _bin(self, p: FloatArray) -> NDArray[np.intp]:
         return np.searchsorted(self.edges_[1:-1], p, side="left")

@@ -162,13 +162,7 @@ def compare_both(
 
 
 def both_metrics(vanilla: Comparison, calibrated: Comparison) -> BothMetrics:
-    """Join comparisons of the same runs.
-
-    Raises
-    ------
-    InvalidInputError
-        If their pairs differ.
-    """
+    """Join comparisons of the same runs; refuse those whose pairs differ."""
     if vanilla.pairs != calibrated.pairs:
         raise InvalidInputError(
             "vanilla and calibrated must be of the same runs",

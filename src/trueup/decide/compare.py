@@ -1,12 +1,15 @@
-"""From the runs of two pipelines to a decision."""
+"""From the runs of two pipelines to a decision, and of many against one baseline."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from trueup.decide.e_process import confidence_radius, prefix_moments
 from trueup.decide.pairing import (
-    FloatArray,
     Paired,
     PairedRuns,
     Values,
@@ -19,6 +22,7 @@ from trueup.decide.verdict import Comparison, Verdict
 from trueup.decide.win_rate import Proportion, metric_accuracy, paired_win_rate
 from trueup.errors import InvalidInputError
 from trueup.losses.elementary import exponent_of, scaled_by
+from trueup.presentation import Line, Presented
 
 
 def compare(
@@ -94,7 +98,8 @@ def compare(
     runs = pair_up(candidate, baseline, paired=paired, allow_failed=allow_failed)
     exponent = exponent_of(runs.differences)  # not 0 where float64 can't hold their squares
     differences = scaled_by(runs.differences, exponent)
-    difference, radius = _mean_and_radius(differences, 1.0 - confidence_level)
+    difference = float(np.mean(differences))
+    radius = float(confidence_radius(prefix_moments(differences), 1.0 - confidence_level)[-1])
     better = _probability_of_better(runs, confidence_level, greater_is_better)
     low, high = difference - radius, difference + radius
     least = float(scaled_by(np.array([min_effect]), exponent)[0])
@@ -120,11 +125,6 @@ def compare(
     )
 
 
-def _mean_and_radius(differences: FloatArray, alpha: float) -> tuple[float, float]:
-    moments = prefix_moments(differences)
-    return float(np.mean(differences)), float(confidence_radius(moments, alpha)[-1])
-
-
 def _probability_of_better(runs: PairedRuns, level: float, greater_is_better: bool) -> Proportion:
     estimate = paired_win_rate if runs.estimand == "paired" else metric_accuracy
     sign = -1.0 if greater_is_better else 1.0
@@ -137,3 +137,124 @@ def _verdict(low: float, high: float, min_effect: float, greater_is_better: bool
     if low > min_effect:
         return "candidate" if greater_is_better else "baseline"
     return "inconclusive"
+
+
+@dataclass(frozen=True)
+class BestOf(Presented):
+    """Each candidate against the baseline.
+
+    Attributes
+    ----------
+    comparisons : mapping from name to Comparison
+        Each at the level 1 - (1 - confidence_level) / k of k candidates.
+    confidence_level : float
+        1 - the probability that any candidate that is no better gets a verdict.
+
+    Examples
+    --------
+    >>> from trueup.comparison import compare_many
+    >>> base = {seed: 0.45 + 0.001 * (seed % 3) for seed in range(8)}
+    >>> deep = {seed: 0.42 + 0.001 * (seed % 2) for seed in range(8)}
+    >>> wide = {seed: 0.45 + 0.001 * (seed % 2) for seed in range(8)}
+    >>> found = compare_many({"deep": deep, "wide": wide}, base)
+    >>> found.best, found.better
+    ('deep', ('deep',))
+    """
+
+    comparisons: dict[str, Comparison]
+    confidence_level: float
+
+    @property
+    def best(self) -> str:
+        """Name of the candidate with the best mean difference."""
+        return min(self.comparisons, key=lambda name: _cost(self.comparisons[name]))
+
+    @property
+    def better(self) -> tuple[str, ...]:
+        """Names of the candidates that beat the baseline, the best mean first."""
+        won = [name for name, c in self.comparisons.items() if c.verdict == "candidate"]
+        return tuple(sorted(won, key=lambda name: _cost(self.comparisons[name])))
+
+    def sentence(self, baseline: str = "baseline") -> str:
+        """Return the decision in words."""
+        comparison, k = self.comparisons[self.best], len(self.comparisons)
+        told = comparison.sentence(self.best, baseline)
+        return f"The best of {k}, with all intervals widened for the choice: {told}"
+
+    def summary(self) -> str:
+        """Return the decision in words."""
+        return self.sentence()
+
+    def lines(self) -> tuple[Line, ...]:
+        """Return the mean difference of each candidate from the baseline, the best first."""
+        ordered = sorted(self.comparisons.items(), key=lambda item: _cost(item[1]))
+        return tuple(Line(name, c.difference, c.low, c.high) for name, c in ordered)
+
+    def __str__(self) -> str:
+        return self.sentence()
+
+
+def compare_many(
+    candidates: Mapping[str, Values],
+    baseline: Values,
+    *,
+    confidence_level: float = 0.95,
+    **options: Any,
+) -> BestOf:
+    """Compare many candidates with one baseline.
+
+    Parameters
+    ----------
+    candidates : mapping from name to (mapping seed -> value)
+        One metric per run of each.
+    baseline : mapping seed -> value
+        The one to beat.
+    confidence_level : float, default 0.95
+        Of all verdicts together.
+    **options
+        Further keywords of :func:`compare`.
+
+    Returns
+    -------
+    BestOf
+        The comparisons, and the best.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no candidate, or as :func:`compare` does.
+
+    Notes
+    -----
+    Bonferroni: each comparison is made at ``1 - (1 - confidence_level) / k``. That holds however
+    the candidates depend on each other, and they do: they share the baseline and often the seeds.
+    The interval of the best is therefore valid although it was chosen for being the best.
+
+    Examples
+    --------
+    >>> baseline = {0: 0.437, 1: 0.432, 2: 0.438, 3: 0.436, 4: 0.435, 5: 0.437}
+    >>> far = {seed: value - 0.01 + 0.0001 * seed for seed, value in baseline.items()}
+    >>> near = {seed: value + 0.0001 * (-1) ** seed for seed, value in baseline.items()}
+    >>> compare_many({"far": far, "near": near}, baseline).better
+    ('far',)
+    """
+    check_level("confidence_level", confidence_level)
+    if not candidates:
+        raise InvalidInputError("candidates must hold at least one pipeline", "none", "Name one.")
+    level = corrected_level(confidence_level, len(candidates))
+    return BestOf(
+        {
+            name: compare(values, baseline, confidence_level=level, **options)
+            for name, values in candidates.items()
+        },
+        confidence_level,
+    )
+
+
+def corrected_level(confidence_level: float, k: int) -> float:
+    """Return the level of each of k comparisons that keeps the level of all together."""
+    return 1.0 - (1.0 - confidence_level) / k
+
+
+def _cost(comparison: Comparison) -> float:
+    return -comparison.difference if comparison.greater_is_better else comparison.difference

@@ -27,15 +27,7 @@ PRIOR_VARIANCE = 1.0
 
 @dataclass(frozen=True)
 class Moments:
-    """Count, mean and centred sum of squares of each prefix of a sequence.
-
-    Attributes
-    ----------
-    count : array of shape (n,)
-        1 to n.
-    mean, sum_of_squares : array of shape (..., n)
-        Mean, and sum of squared deviations from it, of the first 1 to n differences.
-    """
+    """Counts 1 to n (n,), mean and centred sum of squares (..., n) of each prefix of a sequence."""
 
     count: FloatArray
     mean: FloatArray
@@ -55,19 +47,7 @@ def prefix_moments(differences: ArrayLike) -> Moments:
 
 
 def log_e_process(differences: ArrayLike, *, null: float = 0.0) -> FloatArray:
-    """Return log E_n after each difference, for the null hypothesis E[D] = ``null``.
-
-    Parameters
-    ----------
-    differences : array of shape (..., n)
-        Paired differences in a fixed order of seeds; leading axes are independent sequences.
-    null : float, default 0
-        Mean of the differences under the hypothesis.
-
-    Returns
-    -------
-    array of shape (..., n)
-        Natural logarithm of the e-value of each prefix; 0 after one difference.
+    """Return log E_n after each difference, (..., n), for the null hypothesis E[D] = ``null``.
 
     Notes
     -----
@@ -77,8 +57,8 @@ def log_e_process(differences: ArrayLike, *, null: float = 0.0) -> FloatArray:
 
     the Bayes factor of a N(0, g) prior on the standardised mean with the right Haar prior on the
     scale. It is an e-process for independent normal differences of one unknown scale. For other
-    distributions it is an approximation, better the more symmetric they are; the simulations
-    beside the benchmarks say how good.
+    distributions it is an approximation, better the more symmetric they are; the simulations beside
+    the benchmarks say how good.
 
     References
     ----------
@@ -97,23 +77,10 @@ def log_e_process(differences: ArrayLike, *, null: float = 0.0) -> FloatArray:
 
 
 def confidence_radius(moments: Moments, alpha: float) -> FloatArray:
-    """Return the half-width of the confidence sequence around each prefix mean.
+    """Return the half-width of the confidence sequence around each prefix mean, shape (..., n).
 
-    Parameters
-    ----------
-    moments : Moments
-        Moments of the prefixes.
-    alpha : float
-        Probability that the interval ever misses E[D], in (0, 1).
-
-    Returns
-    -------
-    array of shape (..., n)
-        Infinite while no data could reject any mean (fewer than 5 differences at alpha = .05).
-
-    Notes
-    -----
-    The interval is {mu : E_n(mu) < 1 / alpha}, solved in closed form.
+    It is {mu : E_n(mu) < 1 / alpha}, which ever misses E[D] with a probability of at most alpha;
+    infinite while no data could reject any mean (fewer than 5 differences at alpha = .05).
     """
     shrink = 1.0 + moments.count * PRIOR_VARIANCE
     bound = np.exp((np.log(shrink) - 2.0 * np.log(alpha)) / moments.count)
@@ -124,27 +91,14 @@ def confidence_radius(moments: Moments, alpha: float) -> FloatArray:
 
 
 def log_evidence_known_variance(total: ArrayLike, n: ArrayLike, tau: float = TAU) -> FloatArray:
-    """Return the log e-value of ``n`` standardised differences with the sum ``total``.
-
-    Parameters
-    ----------
-    total : array-like
-        Sum of the differences (positive = worse), divided by their known standard deviation.
-    n : array-like
-        Number of differences.
-    tau : float, default 1.5
-        Scale of the half-normal mixture.
-
-    Returns
-    -------
-    array
-        ``log 2 - log(1 + n tau^2) / 2 + total^2 tau^2 / (2 (1 + n tau^2)) + log Phi(total tau /
-        sqrt(1 + n tau^2))``; large and positive = worse.
+    """Return the log e-value of ``n`` standardised differences of that sum; positive = worse.
 
     Notes
     -----
-    Proved for independent differences that are sub-Gaussian with at most the given variance;
-    nothing is guaranteed where the variance is an estimate.
+    ``log 2 - log(1 + n tau^2) / 2 + total^2 tau^2 / (2 (1 + n tau^2)) + log Phi(total tau / sqrt(1
+    + n tau^2))``, where tau is the scale of the half-normal mixture. Proved for independent
+    differences that are sub-Gaussian with at most the given variance; nothing is guaranteed where
+    the variance is an estimate.
 
     Examples
     --------
@@ -162,32 +116,18 @@ def log_evidence_known_variance(total: ArrayLike, n: ArrayLike, tau: float = TAU
 def log_evidence_student(
     total: ArrayLike, total_of_squares: ArrayLike, n: ArrayLike, tau: float = TAU
 ) -> FloatArray:
-    """Return the log e-value of ``n`` differences whose variance is unknown.
-
-    Parameters
-    ----------
-    total, total_of_squares : array-like
-        Sum of the differences (positive = worse) and of their squares, in any unit.
-    n : array-like
-        Number of differences.
-    tau : float, default 1.5
-        Scale of the half-normal mixture.
-
-    Returns
-    -------
-    array
-        ``log 2 - log(1 + n tau^2) / 2 + (n / 2) log(A / A') + log F_n(B tau sqrt(n / (A' (1 + n
-        tau^2))))`` with ``B`` the sum, ``A`` the sum of squares, ``A' = A - B^2 tau^2 / (1 + n
-        tau^2)`` and ``F_n`` the distribution function of Student's t with n degrees of freedom. No
-        change of unit alters it.
+    """Return the log e-value of ``n`` differences whose variance is unknown; positive = worse.
 
     Notes
     -----
-    The mixture over the standard deviation is the right Haar measure, so the ratio is a martingale
-    for independent normal differences of mean 0 and any variance (Hendriksen, de Heide and Grünwald
-    2021; Pérez-Ortiz et al. 2024). A negative mean shifts every difference down by the same amount,
-    which lowers the ratio on every path. Differences that are all zero are no evidence: 0 is
-    returned.
+    ``log 2 - log(1 + n tau^2) / 2 + (n / 2) log(A / A') + log F_n(B tau sqrt(n / (A' (1 + n
+    tau^2))))`` with ``B`` the sum of the differences, ``A`` the sum of their squares, ``A' = A -
+    B^2 tau^2 / (1 + n tau^2)`` and ``F_n`` the distribution function of Student's t with n degrees
+    of freedom. No change of unit alters it. The mixture over the standard deviation is the right
+    Haar measure, so the ratio is a martingale for independent normal differences of mean 0 and any
+    variance (Hendriksen, de Heide and Grünwald 2021; Pérez-Ortiz et al. 2024). A negative mean
+    shifts every difference down by the same amount, which lowers the ratio on every path.
+    Differences that are all zero are no evidence: 0 is returned.
     """
     total, n = np.asarray(total, dtype=np.float64), np.asarray(n, dtype=np.float64)
     squares = np.asarray(total_of_squares, dtype=np.float64)

@@ -17,13 +17,7 @@ FloatArray = NDArray[np.float64]
 
 
 def check_values(name: str, values: ArrayLike, minimum: int = 1) -> FloatArray:
-    """Return finite metric values as a float64 array of shape (n,).
-
-    Raises
-    ------
-    InvalidInputError
-        If the array is not one-dimensional, is too short, or holds NaN or infinity.
-    """
+    """Return finite metric values as float64 of shape (n,); refuse anything else."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (OverflowError, TypeError, ValueError):
@@ -84,20 +78,10 @@ MINIMUM_SHARED = 3
 class PairedRuns:
     """The finished runs of both arms and the pairs of them, in a fixed order of seeds.
 
-    Attributes
-    ----------
-    estimand : str
-        "paired" when a pair shares its seed, else "all pairs".
-    pairs : tuple of (candidate seed, baseline seed)
-        In sorted order; without shared seeds the k-th of one arm meets the k-th of the other.
-    candidate, baseline : array
-        Values of the runs: of the pairs if paired, else all runs of the arm.
-    differences : array of shape (n_pairs,)
-        Candidate minus baseline of each pair.
-    n_dropped : int
-        Finished runs of both arms that are in no pair.
-    failed_candidate, failed_baseline : tuple of seeds
-        Seeds without a finite value.
+    ``pairs`` are (candidate seed, baseline seed), sorted; without shared seeds the k-th of one arm
+    meets the k-th of the other. ``candidate`` and ``baseline`` are values of the pairs if paired,
+    else of all runs of the arm; ``differences`` (n_pairs,) is candidate minus baseline.
+    ``n_dropped`` counts finished runs in no pair, ``failed_*`` are seeds without a finite value.
     """
 
     estimand: Estimand
@@ -115,11 +99,8 @@ def pair_up(
 ) -> PairedRuns:
     """Set the runs of two arms against each other.
 
-    Raises
-    ------
-    InvalidInputError
-        If an arm is no mapping or holds no finished run, if a seed failed and that is not allowed,
-        or if ``paired`` is True and no seed is shared.
+    Refused are an arm that is no mapping or holds no finished run, a failed seed where that is not
+    allowed, and ``paired=True`` without a shared seed.
     """
     _check_paired(paired)
     first, failed_first = _finished("candidate", candidate, allow_failed)

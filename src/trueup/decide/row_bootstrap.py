@@ -59,22 +59,6 @@ def row_interval(
 ) -> RowInterval:
     """Resample pairs of runs and rows independently, the same rows for both arms.
 
-    Parameters
-    ----------
-    rows : (candidate, baseline), mappings seed -> array of shape (n_rows,)
-        Loss of each validation row, in the same order of rows for all runs of both arms.
-    pairs : sequence of (candidate seed, baseline seed)
-        The pairs of runs.
-    confidence_level : float
-        Nominal coverage of the interval.
-    random_state : int, default 0
-        Seed of the resampling.
-
-    Raises
-    ------
-    InvalidInputError
-        If a run has no row losses, or another number of rows than the first.
-
     Notes
     -----
     Resampling both factors of the crossed design is slightly conservative: the variance of the

@@ -155,13 +155,7 @@ def _by_seed(name: str, values: Values | ArrayLike) -> Values:
 def seeds_from_differences(
     differences: FloatArray, *, power: float, min_effect: float, confidence_level: float
 ) -> SeedsNeeded:
-    """Return the seeds needed, from the paired differences of a pilot.
-
-    Raises
-    ------
-    InvalidInputError
-        If there are fewer than two differences.
-    """
+    """Return the seeds needed, from two or more paired differences of a pilot."""
     n_pairs = len(differences)
     if n_pairs < 2:
         raise InvalidInputError(
@@ -208,19 +202,8 @@ def noncentrality(statistic: float, df: int, level: float) -> float:
 def seeds_to_verdict(effect: float, power: float = 0.8, alpha: float = 0.05) -> float:
     """Return the number of pairs by which the rule gives a verdict with probability ``power``.
 
-    Parameters
-    ----------
-    effect : float
-        Distance of E[D] from the bound that it must clear, in standard deviations of D.
-    power : float, default 0.8
-        Wanted probability.
-    alpha : float, default 0.05
-        Level of the rule.
-
-    Returns
-    -------
-    float
-        A whole number; infinite if ``effect`` is not positive.
+    ``effect`` is the distance of E[D] from the bound that it must clear, in standard deviations of
+    D; where it is not positive the number is infinite.
 
     Notes
     -----

@@ -157,7 +157,8 @@ def bias_cost_interval(
     >>> interval.low < interval.value < interval.high
     True
     """
-    _check_options(confidence_level, n_resamples)
+    check_fraction("confidence_level", confidence_level, "0.95 is usual.")
+    whole_number("n_resamples", n_resamples, _LEAST_RESAMPLES, "1000 is usual.")
     columns = {"labels": labels, "row_id": row_id, "sample_weight": sample_weight}
     rows = _read_one_bias(y_true, y_pred, loss=loss, y_logit=y_logit, **columns)
     if not rows.loss.minimised_by_bias:
@@ -273,11 +274,3 @@ def _read_one_bias(y_true: Any, y_pred: Any, **arguments: Any) -> Rows:
             "Look at one class against the others.",
         )
     return rows if rows.weight is None else replace(rows, weight=scaled(rows.weight))
-
-
-def _check_options(confidence_level: float, n_resamples: int) -> None:
-    check_fraction("confidence_level", confidence_level, "0.95 is usual.")
-    if whole_number("n_resamples", n_resamples, 0, "1000 is usual.") < _LEAST_RESAMPLES:
-        raise InvalidInputError(
-            f"n_resamples must be at least {_LEAST_RESAMPLES}", str(n_resamples), "1000 is usual."
-        )

@@ -30,8 +30,7 @@ def effective_rows(weight: FloatArray) -> float:
 def say_if_few(sample_weight: Any, n: int) -> None:
     """Warn where a few heavy rows decide, so that neither n nor a standard error tells the truth.
 
-    Weights are said to be extreme where they leave less than 5% of the rows, or less than 100 rows
-    and half of them.
+    They leave less than 5% of the rows, or less than 100 rows and half of them.
     """
     weight = read_weight(sample_weight, n, may_be_zero=False)
     if weight is None:

@@ -15,11 +15,11 @@ from trueup.errors import InexactSummaryError, InvalidInputError
 from trueup.evaluation.effective_rows import say_if_few
 from trueup.evaluation.thin_periods import join_thin_periods
 from trueup.fields.calibration import FieldCalibration
-from trueup.fields.columns import read_binary_rows
+from trueup.fields.columns import read_binary_rows, require_fields
 from trueup.fields.measure import calibration_of_rows
 from trueup.losses import Loss
 from trueup.losses.elementary import scaled
-from trueup.read.frames import by_position, columns_of, require_fields
+from trueup.read.frames import by_position, columns_of
 from trueup.read.ids import FewIds
 from trueup.read.rows import Rows, read_rows
 from trueup.read.times import read_times
@@ -112,7 +112,7 @@ def evaluate(
     if not isinstance(split, Split):
         fix = "Pass CrossFit(), HoldOut(), Rolling(period) or InSample()."
         raise InvalidInputError("split must be a Split", repr(split), fix)
-    if type(threads) is not int or threads < 1:
+    if type(threads) is not int or threads < 1:  # a row's way leads through few files
         whole_number("threads", threads, 1, "Pass the number of free cores.")
     given = {"y_true": y_true, "y_pred": y_pred, "y_logit": y_logit}
     given |= {"sample_weight": sample_weight, "row_id": row_id}

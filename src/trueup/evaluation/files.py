@@ -7,7 +7,7 @@ batch of the columns named, never a file.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -25,7 +25,7 @@ from trueup.read.arrow import (
     missing_rows_of,
 )
 from trueup.read.columns import missing_values
-from trueup.read.csv_files import Dialect, Role, line_of
+from trueup.read.csv_files import Dialect, Role
 from trueup.read.files import FileBatch, Paths, file_batches, require_rows, resolve
 from trueup.read.ids import IdTypes
 from trueup.read.rows import Notices
@@ -108,12 +108,14 @@ def evaluate_files(
             repr(y_true),
             "Name the column of each.",
         )
-    columns = _Columns(y_true, y_proba, y_logit, row_id, sample_weight, tuple(fields))
+    named = {"y_true": y_true, "y_pred": y_proba, "y_logit": y_logit, "row_id": row_id}
+    named |= {"sample_weight": sample_weight}
+    columns = {argument: name for argument, name in named.items() if name is not None}
     files = resolve(paths)
     summary, notices, id_types = summary_of(loss, split), Notices(), IdTypes(id_type)
-    reader = _Reader(columns, labels, id_types)
+    reader = _Reader(columns, tuple(fields), labels, id_types)
     dialect, n_rows = Dialect(sep, decimal), 0
-    batches = file_batches(files, columns.roles(loss), dialect, use_threads=threads > 1)
+    batches = file_batches(files, reader.roles(loss), dialect, use_threads=threads > 1)
     for batch in batches:
         n_rows += batch.table.num_rows
         reader.refuse_missing(batch, batches)
@@ -127,54 +129,36 @@ def evaluate_files(
 
 
 @dataclass(frozen=True)
-class _Columns:
-    y_true: str
-    y_pred: str | None
-    y_logit: str | None
-    row_id: str | None
-    sample_weight: str | None
-    fields: tuple[str, ...]
-
-    def arguments(self) -> dict[str, str]:
-        """Return the name of the column of each argument of ``update``."""
-        names = ("y_true", "y_pred", "y_logit", "row_id", "sample_weight")
-        return {name: column for name in names if (column := getattr(self, name)) is not None}
-
-    def roles(self, loss: str) -> dict[str, Role]:
-        """Return what each column is read for."""
-        is_class = get_loss(loss).task == "binary"
-        of_argument: dict[str, Role] = {
-            "y_true": "label" if is_class else "number",
-            "row_id": "id",
-        }
-        arguments = self.arguments()
-        levels: dict[str, Role] = dict.fromkeys(self.fields, "level")
-        return levels | {arguments[name]: of_argument.get(name, "number") for name in arguments}
-
-
-@dataclass(frozen=True)
 class _Reader:
     """From the columns of a batch to what a summary is updated with."""
 
-    columns: _Columns
+    columns: Mapping[str, str]
+    """The name of the column of each argument of ``update``."""
+    field_names: tuple[str, ...]
     labels: Sequence[Any] | None
     id_types: IdTypes
 
+    def roles(self, loss: str) -> dict[str, Role]:
+        is_class = get_loss(loss).task == "binary"
+        known: dict[str, Role] = {"y_true": "label" if is_class else "number", "row_id": "id"}
+        levels: dict[str, Role] = dict.fromkeys(self.field_names, "level")
+        return levels | {name: known.get(one, "number") for one, name in self.columns.items()}
+
     def refuse_missing(self, batch: FileBatch, further: Iterator[FileBatch]) -> None:
         """Refuse a batch that misses a value, counting those of the whole file."""
-        for name in self.columns.arguments().values():
+        for name in self.columns.values():
             missing = _missing(batch, name)
             if len(missing):
                 of_file = takewhile(lambda other: other.file == batch.file, further)
                 count = len(missing) + sum(len(_missing(other, name)) for other in of_file)
-                first = batch.first_row + int(missing[0])
-                raise missing_values(name, count, first, batch.file, _line(batch, first))
+                first = int(missing[0])
+                position, line = batch.first_row + first, batch.line(first)
+                raise missing_values(name, count, position, batch.file, line)
 
     def arguments(self, batch: FileBatch) -> dict[str, Any]:
-        """Return the columns by the argument of ``update``."""
         return {
             argument: self._argument(argument, name, batch)
-            for argument, name in self.columns.arguments().items()
+            for argument, name in self.columns.items()
         }
 
     def _argument(self, argument: str, name: str, batch: FileBatch) -> Any:
@@ -188,10 +172,9 @@ class _Reader:
         return array_of_column(batch.table, name)
 
     def fields(self, batch: FileBatch) -> dict[str, Any]:
-        """Return the levels of each field."""
         return {
             name: levels_of_column(batch.table, name, is_cells=batch.csv is not None)
-            for name in self.columns.fields
+            for name in self.field_names
         }
 
 
@@ -204,16 +187,8 @@ def _update(summary: LossSummary, batch: FileBatch, reader: _Reader, threads: in
         fields = reader.fields(batch)
         return summary.add(reader.arguments(batch), reader.labels, fields or None, threads)
     except InvalidInputError as error:
-        place = (
-            f"The index counts from row {batch.first_row} of {batch.file}; rows are counted from 0."
-        )
         index = _INDEX(error.got or "")
-        line = None if index is None else _line(batch, batch.first_row + int(index[1]))
-        place += "" if line is None else f" It is line {line} of the file."
+        place = f"in {batch.file}" if index is None else batch.place(int(index[1]))
         if error.got is None:
-            raise InvalidInputError(f"{error} {place}") from error
-        raise InvalidInputError(error.rule, error.got, f"{error.mend} {place}") from error
-
-
-def _line(batch: FileBatch, row: int) -> int | None:
-    return None if batch.csv is None else line_of(batch.file, row, batch.csv.sep)
+            raise InvalidInputError(f"{error} It is {place}.") from error
+        raise InvalidInputError(error.rule, error.got, f"{error.mend} It is {place}.") from error

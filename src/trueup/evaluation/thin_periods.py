@@ -20,10 +20,7 @@ _NAMED = 3
 def join_thin_periods(rows: Rows, groups: GroupArray) -> GroupArray:
     """Return groups in which each but the last can be fitted on; periods are in order of time.
 
-    Raises
-    ------
-    UndefinedMetricError
-        If all periods together leave none to fit on before the last.
+    An UndefinedMetricError says that all together leave none to fit on before the last.
     """
     n_groups = int(groups.max()) + 1
     support = _support(rows, groups, n_groups)

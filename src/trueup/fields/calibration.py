@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.fields.cells import LevelSums, absolute_error, relative_error
 from trueup.fields.noise import Noise
-from trueup.fields.sums import LevelSums, absolute_error, relative_error
 from trueup.losses import FloatArray
 from trueup.presentation import Line, Presented
 
@@ -227,15 +227,7 @@ def calibration_of(
     return FieldCalibration(
         ece=absolute_error(sums),
         rce=relative_error(sums, epsilon),
-        floor=noise.ece_floor,
-        floor_low=noise.ece_band[0],
-        floor_high=noise.ece_band[1],
-        rce_floor=noise.rce_floor,
-        rce_floor_low=noise.rce_band[0],
-        rce_floor_high=noise.rce_band[1],
-        debiased=noise.debiased,
-        debiased_low=noise.debiased_interval[0],
-        debiased_high=noise.debiased_interval[1],
+        **vars(noise),
         n_levels=len(sums.names),
         n_discoveries=worst.n_discoveries,
         epsilon=epsilon,

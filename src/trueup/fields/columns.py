@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup._kernels import engine
+import trueup._kernels as kernels
 from trueup.errors import InvalidInputError, UnscorableInputError
-from trueup.losses import LOSSES, FloatArray
+from trueup.losses import LOSSES, FloatArray, Loss
 from trueup.losses.elementary import expit, scaled
-from trueup.read.columns import as_array, read_weight
+from trueup.read.columns import as_array, read_weight, require_rows
 from trueup.read.frames import by_position
 from trueup.read.targets import check_logit, read_binary_labels, read_probabilities
 
@@ -27,7 +27,6 @@ class BinaryRows:
     weight: FloatArray | None
 
     def only(self, rows: slice) -> BinaryRows:
-        """Return some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
         return BinaryRows(self.y_true[rows], self.y_proba[rows], weight)
 
@@ -59,19 +58,27 @@ def read_binary_rows(
     return BinaryRows(label, proba, None if weight is None else scaled(weight))
 
 
+def require_fields(fields: Any, loss: Loss) -> None:
+    """Refuse fields that are no mapping, or that go with a loss without probabilities."""
+    if not hasattr(fields, "items"):
+        raise InvalidInputError(
+            "fields must be a mapping of name to column",
+            f"{type(fields).__name__}",
+            "Pass a dict or a data frame.",
+        )
+    if list(fields) and loss.task != "binary":
+        raise InvalidInputError(
+            "fields must go with a loss of binary probabilities",
+            f"loss {loss.name!r}",
+            "Drop fields.",
+        )
+
+
 def sums_over(codes: NDArray[np.intp], rows: BinaryRows, n_codes: int) -> FloatArray:
     """Return the sums of 1, w, w y and w p at each code, shape (n_codes, 4)."""
     y, p, w = rows.y_true, rows.y_proba, rows.weight
     columns = (None, w, y, p) if w is None else (None, w, w * y, w * p)
     return np.column_stack([np.bincount(codes, column, n_codes) for column in columns])
-
-
-def require_rows(n: int, name: str, n_given: int) -> None:
-    """Refuse a column whose length is not that of ``y_true``."""
-    if n_given != n:
-        raise InvalidInputError(
-            f"{name} must have as many rows as y_true ({n})", str(n_given), "Pass all rows."
-        )
 
 
 def sums_by_code(
@@ -88,21 +95,18 @@ def sums_by_code(
     n_codes = int(code.max()) + 1
     if not 0 < n_codes <= len(code) + 1:  # a table of other numbers could be as large as any
         return None
-    kernels = engine()
-    return (kernels.code_table if whole else kernels.code_sums)(code, label, proba, n_codes)
+    engine = kernels.engine
+    return (engine.code_table if whole else engine.code_sums)(code, label, proba, n_codes)
 
 
 def sums_by_bin(
     y_true: Any, y_proba: Any, sample_weight: Any, inner: FloatArray
 ) -> FloatArray | None:
-    """Return the numbers of rows and the sums of labels and probabilities between ``inner`` edges.
-
-    None where the columns are not plain, or a row is not valid.
-    """
+    """Return rows, and sums of labels and probabilities, between ``inner`` edges; None as above."""
     if not _are_plain([(y_true, "fiub"), (y_proba, "f")], sample_weight):
         return None
     label, proba = as_array(y_true, ""), as_array(y_proba, "")
-    return engine().bin_sums(label, proba, inner)
+    return kernels.engine.bin_sums(label, proba, inner)
 
 
 def _are_plain(columns: list[tuple[Any, str]], sample_weight: Any) -> bool:

@@ -8,7 +8,6 @@ import numpy as np
 
 from trueup.fields.residuals import (
     FieldResiduals,
-    LevelValues,
     NumberRows,
     read_number_rows,
     tail_of,
@@ -89,19 +88,17 @@ def actual_over_expected(
     deviation = _poisson_deviation(expected / unit) * unit
     return worst_first(
         rows.names,
-        LevelValues(
-            n=rows.counts(),
-            actual=actual,
-            expected=expected,
-            value=actual / expected,
-            low=low,
-            high=high,
-            p_value=_poisson_p_value(actual / unit, expected / unit),
-        ),
         error=float(np.abs(actual - expected).sum() / expected.sum()),
         floor=float(deviation.sum() / expected.sum()),
-        dispersion=dispersion,
         confidence_level=confidence_level,
+        dispersion=dispersion,
+        n=rows.counts(),
+        actual=actual,
+        expected=expected,
+        value=actual / expected,
+        low=low,
+        high=high,
+        p_value=_poisson_p_value(actual / unit, expected / unit),
     )
 
 

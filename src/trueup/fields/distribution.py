@@ -13,8 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.fields.cells import Cells
-from trueup.fields.sums import LevelSums
+from trueup.fields.cells import Cells, LevelSums
 from trueup.losses import EPS, FloatArray
 
 _EXACT_ROWS = 20
@@ -29,10 +28,8 @@ _ROOT_OF_TWO_PI = np.sqrt(2.0 * np.pi)
 def mean_absolute_deviation(cells: Cells) -> FloatArray:
     """Return ``E|sum y - sum p|`` of each level, shape (k,); weights of 1.
 
-    Notes
-    -----
-    For the binomial, ``E|X - mu| = 2 mu (P(X <= m) - P(X' <= m - 1))`` with m = floor(mu) and X'
-    of one trial less, which is De Moivre's formula.
+    For the binomial it is ``2 mu (P(X <= m) - P(X' <= m - 1))`` with m = floor(mu) and X' of one
+    trial less, which is De Moivre's formula.
     """
     return np.concatenate([_deviations(part) for part in cells.parts()])
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueup.arguments import raisable_limit
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import FloatArray
-from trueup.read.columns import column
+from trueup.read.columns import column, is_missing
 
 MISSING = "(missing)"
 LIMIT_VARIABLE = "TRUEUP_MAX_LEVELS"
@@ -44,7 +44,7 @@ def read_levels(field: Any, name: str, n_quantiles: int = 20) -> Levels:
     if values.dtype.kind in "OU" and set(map(type, as_list := values.tolist())) <= _TEXT:
         return _text_levels(as_list)
     if values.dtype.kind == "O":
-        values = np.array([MISSING if _is_missing(v) else str(v) for v in values.tolist()])
+        values = np.array([MISSING if is_missing(v) else str(v) for v in values.tolist()])
     if values.dtype.kind == "f" and (np.mod(values[np.isfinite(values)], 1.0) != 0.0).any():
         return _quantile_levels(values, n_quantiles)
     if _are_codes(values):
@@ -67,7 +67,7 @@ def require_few_levels(n_levels: int, name: str) -> None:
 
 def _text_levels(values: list[Any]) -> Levels:
     """Return the levels of text with missing values by a table, which costs less than a sort."""
-    name_of = {value: MISSING if _is_missing(value) else str(value) for value in set(values)}
+    name_of = {value: MISSING if is_missing(value) else str(value) for value in set(values)}
     names = sorted(set(name_of.values()))
     code_of_name = {name: code for code, name in enumerate(names)}
     code_of = {value: code_of_name[name] for value, name in name_of.items()}
@@ -136,12 +136,7 @@ def _quantile_levels(values: FloatArray, n_quantiles: int) -> Levels:
     return occurring(codes, names)
 
 
-def _is_missing(value: object) -> bool:
-    """Tell None, NaN, NaT and pandas' NA, which does not compare, from values."""
-    return not isinstance(value, str) and str(value) in ("None", "nan", "NaT", "<NA>")
-
-
 def _level_name(level: object) -> str:
-    if _is_missing(level):
+    if is_missing(level):
         return MISSING
     return str(int(level)) if isinstance(level, float) and level.is_integer() else str(level)

@@ -15,7 +15,6 @@ from trueup.fields.cells import group_rows
 from trueup.fields.columns import (
     BinaryRows,
     read_binary_rows,
-    require_rows,
     sums_by_code,
     sums_over,
 )
@@ -23,6 +22,7 @@ from trueup.fields.distribution import mean_absolute_deviation, two_sided_p_valu
 from trueup.fields.levels import read_levels, require_few_levels
 from trueup.fields.noise import check_epsilon, measure_noise
 from trueup.losses import LOSSES
+from trueup.read.columns import require_rows
 from trueup.read.rows import read_rows
 
 

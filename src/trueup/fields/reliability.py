@@ -14,7 +14,6 @@ from trueup.fields.columns import read_binary_rows, sums_by_bin, sums_over
 from trueup.losses import FloatArray
 from trueup.losses.elementary import scaled
 from trueup.read.columns import read_weight
-from trueup.read.targets import read_binary_labels, read_probabilities
 
 _LARGEST_COUNT = 2.0**53
 
@@ -144,18 +143,8 @@ def _uniform_bins(proba: FloatArray, inner: FloatArray) -> NDArray[np.intp]:
 class ReliabilityCurve:
     """Bins of the probability that hold rows, in increasing order; arrays of shape (n_bins,).
 
-    Attributes
-    ----------
-    mean_proba : float array
-        Weighted mean probability.
-    rate : float array
-        Weighted rate of the positive class.
-    low, high : float array
-        Wilson interval of the rate, in [0, 1].
-    count : int array
-        Number of rows.
-    weight : float array
-        Sum of weights; the number of rows without weights.
+    ``mean_proba`` is the weighted mean probability, ``rate`` the weighted rate of the positive
+    class with its Wilson interval in [0, 1], ``count`` the rows, ``weight`` the sum of weights.
     """
 
     mean_proba: FloatArray
@@ -175,27 +164,16 @@ def reliability_curve(
     sample_weight: Any = None,
     confidence_level: float = 0.95,
 ) -> ReliabilityCurve:
-    """Compare predicted probabilities with observed rates in bins.
+    """Compare predicted probabilities with observed rates in bins of equal width or weight.
 
-    Parameters
-    ----------
-    y_true, y_proba : array-like of shape (n,)
-        Labels 0/1 and probabilities.
-    n_bins : int, default 15
-        Number of bins; bins without rows are left out.
-    strategy : {"uniform", "quantile"}
-        Bins of equal width, or of equal weight, which rare events ask for. Each bin is open below
-        and closed above.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    confidence_level : float, default 0.95
-        Of the interval of each rate, for each bin by itself.
+    Each bin is open below and closed above, and left out without rows; rare events ask for
+    "quantile". ``confidence_level`` is that of the interval of each rate, for each bin by itself.
 
     Notes
     -----
     The interval treats the rows of a bin as equally probable, which makes it slightly wide; with
-    weights it uses the effective number of rows, (sum w)^2 / sum w^2. The weighted mean of
-    ``|rate - mean_proba|`` is the expected calibration error on the same bins.
+    weights it uses the effective number of rows, (sum w)^2 / sum w^2. The weighted mean of ``|rate
+    - mean_proba|`` is the expected calibration error on the same bins.
 
     Examples
     --------
@@ -203,21 +181,11 @@ def reliability_curve(
     >>> curve.mean_proba.round(2).tolist(), curve.rate.tolist()
     ([0.3, 0.8], [0.5, 1.0])
     """
-    if n_bins < 1:
-        raise InvalidInputError("n_bins must be at least 1", repr(n_bins), "15 is usual.")
+    whole_number("n_bins", n_bins, 1, "15 is usual.")
     check_one_of("strategy", strategy, ("uniform", "quantile"), "Choose one of the two.")
     check_fraction("confidence_level", confidence_level, "0.95 is usual.")
-    label, proba = read_binary_labels(y_true), read_probabilities(y_proba)
-    if len(label) != len(proba) or len(label) == 0:
-        raise InvalidInputError(
-            (
-                f"y_proba must have one probability for each row of y_true ({len(label)}), and at "
-                "least one"
-            ),
-            f"{len(proba)}",
-            "Pass all rows.",
-        )
-    given = read_weight(sample_weight, len(label))
+    rows = read_binary_rows(y_true, y_proba, others={"sample_weight": sample_weight})
+    label, proba, given = rows.y_true, rows.y_proba, read_weight(sample_weight, len(rows.y_true))
     weight = np.ones(len(label)) if given is None else given
     inner = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
     bins = _bins_of(

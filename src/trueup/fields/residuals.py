@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.arguments import check_fraction
-from trueup.errors import InvalidInputError
 from trueup.fields.calibration import FALSE_DISCOVERY_RATE, benjamini_hochberg
-from trueup.fields.columns import require_rows
 from trueup.fields.levels import read_levels
 from trueup.losses import LOSSES, FloatArray
-from trueup.read.columns import column, floats, read_weight, refuse_rows
+from trueup.read.columns import column, floats, read_weight, refuse_rows, require_rows
 from trueup.read.targets import check_prediction, read_labels, read_prediction
 
 
@@ -30,7 +28,6 @@ class NumberRows:
     names: tuple[str, ...]
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Return the sum over each level."""
         return np.asarray(np.bincount(self.codes, values, len(self.names)), np.float64)
 
     def counts(self) -> NDArray[np.intp]:
@@ -52,7 +49,7 @@ def read_number_rows(
     """Read rows of positive weight for a loss of numbers; exposure multiplies predictions."""
     actual = read_labels(column(y_true, "y_true"), LOSSES[loss], None, 1)
     expected = check_prediction(read_prediction(y_pred, None), LOSSES[loss], Counter())
-    _require_rows("y_pred", expected, len(actual))
+    require_rows(len(actual), "y_pred", len(expected))
     if exposure is not None:
         expected = expected * _read_exposure(exposure, len(actual))
     levels = read_levels(field, name, n_quantiles)
@@ -67,18 +64,9 @@ def read_number_rows(
 
 def _read_exposure(exposure: Any, n: int) -> FloatArray:
     values = floats(column(exposure, "exposure"), "exposure")
-    _require_rows("exposure", values, n)
+    require_rows(n, "exposure", len(values))
     refuse_rows(values <= 0.0, values, "exposure must be positive", "Leave out such rows.")
     return values
-
-
-def _require_rows(name: str, values: FloatArray, n: int) -> None:
-    if len(values) != n:
-        raise InvalidInputError(
-            f"{name} must have as many rows as y_true ({n})",
-            f"{len(values)}",
-            "Pass the value of each row.",
-        )
 
 
 def tail_of(confidence_level: float) -> float:
@@ -151,39 +139,25 @@ class FieldResiduals:
         return {name: values for name, values in arrays.items() if isinstance(values, np.ndarray)}
 
 
-@dataclass(frozen=True)
-class LevelValues:
-    """What was measured on each level, in the order of the levels; see :class:`FieldResiduals`."""
-
-    n: NDArray[np.intp]
-    actual: FloatArray
-    expected: FloatArray
-    value: FloatArray
-    low: FloatArray
-    high: FloatArray
-    p_value: FloatArray
-
-
 def worst_first(
     names: tuple[str, ...],
-    levels: LevelValues,
-    *,
     error: float,
     floor: float,
-    dispersion: float,
     confidence_level: float,
+    dispersion: float = 1.0,
+    **levels: NDArray[Any],
 ) -> FieldResiduals:
-    """Return the result with the most surprising level first."""
-    gap = np.abs(levels.actual - levels.expected) * levels.n
-    order = np.lexsort((-gap, levels.p_value))
+    """Return the result with the most surprising level first, of arrays in the order of names."""
+    levels["q_value"] = benjamini_hochberg(levels["p_value"])
+    gap = np.abs(levels["actual"] - levels["expected"]) * levels["n"]
+    order = np.lexsort((-gap, levels["p_value"]))
     return FieldResiduals(
         error=error,
         floor=floor,
         dispersion=dispersion,
         confidence_level=confidence_level,
         level=np.array(names)[order],
-        q_value=benjamini_hochberg(levels.p_value)[order],
-        **{part.name: getattr(levels, part.name)[order] for part in fields(levels)},
+        **{name: values[order] for name, values in levels.items()},
     )
 
 
@@ -241,19 +215,16 @@ def mean_residuals(
     statistic = np.where(error > 0.0, ratio, np.where(value == 0.0, 0.0, np.inf))
     return worst_first(
         rows.names,
-        LevelValues(
-            n=rows.counts(),
-            actual=rows.sums(weight * rows.actual) / total,
-            expected=rows.sums(weight * rows.expected) / total,
-            value=value,
-            low=value - half,
-            high=value + half,
-            p_value=2.0 * stdtr(freedom, -statistic),
-        ),
         error=float(share @ np.abs(value)),
         floor=float(share @ (error * np.sqrt(2.0 / np.pi))),
-        dispersion=1.0,
         confidence_level=confidence_level,
+        n=rows.counts(),
+        actual=rows.sums(weight * rows.actual) / total,
+        expected=rows.sums(weight * rows.expected) / total,
+        value=value,
+        low=value - half,
+        high=value + half,
+        p_value=2.0 * stdtr(freedom, -statistic),
     )
 
 

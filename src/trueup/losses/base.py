@@ -82,14 +82,7 @@ class Loss(ABC):
         fitted_on : bool array of shape (k, n_groups)
             Groups that each bias is fitted on.
         """
-        return [self._fit_on(y_true, margin, weight, groups[group]) for groups in fitted_on]
-
-    def _fit_on(
-        self,
-        y_true: FloatArray,
-        margin: FloatArray,
-        weight: FloatArray | None,
-        mine: NDArray[np.bool_],
-    ) -> FloatArray:
-        own = None if weight is None else weight[mine]
-        return self.fit_bias(y_true[mine], margin[mine], own)
+        return [
+            self.fit_bias(y_true[mine], margin[mine], None if weight is None else weight[mine])
+            for mine in (groups[group] for groups in fitted_on)
+        ]

@@ -13,6 +13,7 @@ from math import inf, log, log1p
 import numpy as np
 from numpy.typing import NDArray
 
+import trueup._kernels as kernels
 from trueup.errors import UndefinedMetricError
 from trueup.losses.base import EPS, FloatArray, Loss
 from trueup.losses.elementary import dot, expit
@@ -20,7 +21,6 @@ from trueup.losses.elementary import dot, expit
 _TOLERANCE = 1e-12
 _NEWTON_TOLERANCE = 1e-7  # |f''| <= 2 |f'| here, so a Newton step s leaves an error of s^2
 _MAX_STEPS = 200
-_PLAIN_STEPS = 12
 _AT_ONCE = 1 << 18  # numbers that a core's cache holds
 
 
@@ -135,55 +135,6 @@ def _newton_proposal(c: float, mean: float, slope: float, target: float) -> floa
     return float(c + miss * mean * (1.0 - mean) / slope)
 
 
-@np.errstate(all="ignore")  # what goes wrong ends in no root
-def _shifts(
-    logit: FloatArray, y_true: FloatArray, weight: FloatArray | None, chosen: _Chosen
-) -> list[float] | None:
-    """Solve for the shifts of several selections of rows at once, by plain Newton steps.
-
-    None where these don't find all roots.
-    """
-    total, positive = chosen.sums(weight), chosen.sums(_product(weight, y_true))
-    base_rate, sign = positive / total, 1.0
-    if base_rate[0] > 0.5:  # as in ``solve_logit_shift``
-        base_rate, sign = chosen.sums(_product(weight, 1.0 - y_true)) / total, -1.0
-    odds, target = np.exp(-sign * logit), np.log(base_rate / (1.0 - base_rate))
-    share = chosen.rows(weight)
-    c = np.zeros(1)  # one for all at first
-    for _ in range(_PLAIN_STEPS):
-        probability = np.exp(c)[:, None] * odds
-        probability += 1.0
-        np.divide(1.0, probability, out=probability)
-        weighted = share * probability
-        mean = weighted.sum(axis=1) / total
-        slope = mean - np.einsum("ij,ij->i", weighted, probability) / total
-        step = (np.log(mean / (1.0 - mean)) - target) * mean * (1.0 - mean) / slope
-        c = c + step
-        if np.abs(step).max() <= _NEWTON_TOLERANCE:
-            return (sign * c).tolist()  # type: ignore[no-any-return]
-    return None
-
-
-def _product(weight: FloatArray | None, values: FloatArray) -> FloatArray:
-    return values if weight is None else weight * values
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """Selections of rows by their groups: of float shape (k, n_groups), ones and zeros."""
-
-    group: NDArray[np.intp]
-    groups: FloatArray
-
-    def sums(self, values: FloatArray | None) -> FloatArray:
-        """Return the sum over the rows of each selection; their number where there are none."""
-        return self.groups @ np.bincount(self.group, values, self.groups.shape[1])
-
-    def rows(self, weight: FloatArray | None) -> FloatArray:
-        """Return the weight of each row in each selection, shape (k, n)."""
-        return _product(weight, np.take(self.groups, self.group, axis=1))
-
-
 class _LogitShifted(Loss):
     """A loss of probabilities that is corrected by the log loss's shift of the logits."""
 
@@ -209,9 +160,12 @@ class _LogitShifted(Loss):
         fitted_on: NDArray[np.bool_],
     ) -> list[FloatArray]:
         shifts = None
-        shares_rows = fitted_on[1:].mean() > 0.5 and len(group) * len(fitted_on) <= _AT_ONCE
+        parts = fitted_on[1:]
+        is_most = 2 * np.count_nonzero(parts) > parts.size
+        shares_rows = is_most and len(group) * len(fitted_on) <= _AT_ONCE
         if shares_rows and type(self).fit_bias is _LogitShifted.fit_bias:
-            shifts = _shifts(margin, y_true, weight, _Chosen(group, fitted_on.astype(np.float64)))
+            own = np.ascontiguousarray(group, dtype=np.intp)
+            shifts = kernels.engine.logit_shifts(margin, y_true, weight, own, fitted_on)
         if shifts is None:
             return super().fit_biases(y_true, margin, weight, group, fitted_on)
         return [np.asarray(shift) for shift in shifts]

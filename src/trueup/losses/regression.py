@@ -42,44 +42,6 @@ class SquaredError(Loss):
         return np.asarray(margin + bias)
 
 
-class PoissonDeviance(Loss):
-    """Unit Poisson deviance ``2 (y log(y / mu) - y + mu)``; the bias is added to ``log mu``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from trueup.losses import PoissonDeviance
-    >>> loss = PoissonDeviance()
-    >>> margin = loss.link(np.array([1.0, 2.0]))
-    >>> loss.values(np.array([1.0, 2.0]), margin).round(4).tolist()
-    [0.0, 0.0]
-    """
-
-    name = "poisson_deviance"
-    task = "counts"
-
-    def link(self, y_pred: FloatArray) -> FloatArray:
-        return np.asarray(np.log(y_pred))
-
-    def values(self, y_true: FloatArray, margin: FloatArray) -> FloatArray:
-        return np.asarray(2.0 * (entropy(y_true) - y_true * margin - y_true + np.exp(margin)))
-
-    def fit_bias(
-        self, y_true: FloatArray, margin: FloatArray, weight: FloatArray | None
-    ) -> FloatArray:
-        observed = np.average(y_true, weights=weight)
-        if observed == 0.0:
-            raise UndefinedMetricError(
-                "y_true must hold a positive count where the bias is fitted",
-                "zeros only",
-                "Use more rows, or split=InSample() if all rows do.",
-            )
-        return np.asarray(np.log(observed / np.average(np.exp(margin), weights=weight)))
-
-    def correct(self, margin: FloatArray, bias: FloatArray) -> FloatArray:
-        return np.asarray(margin + bias)
-
-
 class _LogLinked(Loss):
     """A deviance of variance ``mu^power``; the bias is added to ``log mu``."""
 
@@ -95,8 +57,9 @@ class _LogLinked(Loss):
         observed = np.average(y_true * np.exp((1.0 - self.power) * margin), weights=weight)
         expected = np.average(np.exp((2.0 - self.power) * margin), weights=weight)
         if observed == 0.0:
+            what = "count" if self.power == 1.0 else "target"
             raise UndefinedMetricError(
-                "y_true must hold a positive target where the bias is fitted",
+                f"y_true must hold a positive {what} where the bias is fitted",
                 "zeros only",
                 "Use more rows, or split=InSample() if all rows do.",
             )
@@ -104,6 +67,27 @@ class _LogLinked(Loss):
 
     def correct(self, margin: FloatArray, bias: FloatArray) -> FloatArray:
         return np.asarray(margin + bias)
+
+
+class PoissonDeviance(_LogLinked):
+    """Unit Poisson deviance ``2 (y log(y / mu) - y + mu)``; the bias is added to ``log mu``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueup.losses import PoissonDeviance
+    >>> loss = PoissonDeviance()
+    >>> margin = loss.link(np.array([1.0, 2.0]))
+    >>> loss.values(np.array([1.0, 2.0]), margin).round(4).tolist()
+    [0.0, 0.0]
+    """
+
+    name = "poisson_deviance"
+    task = "counts"
+    power = 1.0
+
+    def values(self, y_true: FloatArray, margin: FloatArray) -> FloatArray:
+        return np.asarray(2.0 * (entropy(y_true) - y_true * margin - y_true + np.exp(margin)))
 
 
 class GammaDeviance(_LogLinked):

@@ -15,12 +15,5 @@ if TYPE_CHECKING:
     from trueup.monitoring.one_step import OneStepCheckModel as OneStepCheckModel
     from trueup.monitoring.result import MSEEstimate as MSEEstimate
 
-_HOME = {
-    "ConsensusEstimator": "consensus",
-    "MSEEstimate": "result",
-    "OneStepCheckModel": "one_step",
-}
-
-__all__ = ["ConsensusEstimator", "MSEEstimate", "OneStepCheckModel"]
-
-__getattr__, __dir__ = hand_on(__name__, _HOME)
+__getattr__, __dir__ = hand_on(__name__)
+__all__ = __dir__()

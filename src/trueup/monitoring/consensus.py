@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
 import numpy as np
 
+from trueup.arguments import check_one_of
 from trueup.arrays import Arrays
-from trueup.errors import InvalidInputError, NotFittedError
+from trueup.errors import InvalidInputError
 from trueup.extras import needed_by
-from trueup.monitoring.batch import Batch
-from trueup.monitoring.features import FeatureEncoder
-from trueup.monitoring.inputs import FloatArray, finite_vector, is_binary
+from trueup.monitoring.estimator import Estimator
+from trueup.monitoring.features import Batch
+from trueup.monitoring.inputs import FloatArray, is_binary
 from trueup.monitoring.metrics import DEFAULT_METRIC, SquaredForm, metric_of
-from trueup.monitoring.networks.out_of_fold import is_refittable, out_of_fold_predictions
-from trueup.monitoring.panel.fitted import ConsensusPanel, TrainingPanel, panel_from_arrays
 from trueup.monitoring.panel.fitting import (
     Labelled,
     fit_binary_panel,
     fit_panel,
     fit_training_panel,
+    is_refittable,
+    out_of_fold_predictions,
     reference_positions,
 )
+from trueup.monitoring.panel.members import Panel
 from trueup.monitoring.reference_periods import PeriodShift, period_shifts
 from trueup.monitoring.result import MSEEstimate
-from trueup.monitoring.storage import (
-    nest,
-    read,
-    require_same_names,
-    require_width,
-    text,
-    unnest,
-    untext,
-    write,
-)
-from trueup.monitoring.trust.support import SUPPORT_ROWS, SupportCheck
-from trueup.read.frames import require_one_order
+from trueup.monitoring.storage import text, untext
 
 ReferenceKind = Literal["held-out", "train"]
 
@@ -48,7 +39,7 @@ BIASED_LOW = (
 )
 
 
-class ConsensusEstimator:
+class ConsensusEstimator(Estimator):
     """Median of importance weighting, neighbours, disagreement and two one-step check models.
 
     Parameters
@@ -94,6 +85,8 @@ class ConsensusEstimator:
     (True, True)
     """
 
+    what = "consensus"
+
     def __init__(
         self,
         model: Any = None,
@@ -102,48 +95,19 @@ class ConsensusEstimator:
         random_state: int = 0,
         metric: str = DEFAULT_METRIC,
     ) -> None:
-        if reference not in get_args(ReferenceKind):
-            raise InvalidInputError(
-                "reference must be 'held-out' or 'train'",
-                repr(reference),
-                "Say whether the model has seen the rows.",
-            )
+        fix = "Say whether the model has seen the rows."
+        check_one_of("reference", reference, ("held-out", "train"), fix)
+        super().__init__()
         self.model = model
         self.reference = reference
         self.random_state = random_state
-        self._encoder = FeatureEncoder()
-        self._support = SupportCheck()
         self.metric = metric_of(metric).name
         self.form = SquaredForm(metric_of(metric))
         self._binary = False
         self._skipped: tuple[str, ...] = ()
-        self._panel: ConsensusPanel | TrainingPanel | None = None
+        self._panel: Panel | None = None
 
-    def fit(self, X: Any, y_pred: Any, y_true: Any) -> Self:
-        """Fit all members on labelled rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d) or data frame
-            Features: numbers, categories, missing values and dates.
-        y_pred : array-like of shape (n,)
-            Predictions of the monitored model; probabilities if the labels are 0 and 1.
-        y_true : array-like of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        InvalidInputError
-            If shapes differ, values are not finite, or there are fewer than 30 rows.
-        """
-        require_one_order({"X": X, "y_pred": y_pred, "y_true": y_true})
-        x = self._encoder.fit(X).transform(X)
-        y_pred = finite_vector("y_pred", y_pred, len(x))
-        y_true = finite_vector("y_true", y_true, len(x))
+    def _fit(self, X: Any, x: FloatArray, y_pred: FloatArray, y_true: FloatArray) -> None:
         if len(x) < MIN_ROWS:
             raise InvalidInputError(
                 f"reference must have at least {MIN_ROWS} rows",
@@ -152,70 +116,31 @@ class ConsensusEstimator:
             )
         self._binary = is_binary(y_true)
         self.form.metric.require(y_true, y_pred)  # before clones are fitted
-        self._support = SupportCheck().fit(x, self.random_state)
         unseen = self._out_of_sample(X, y_pred, y_true)
         self.form = SquaredForm.fitted(self.metric, y_true, y_pred if unseen is None else unseen)
         if unseen is None:
             labels = self.form.labels(y_true, y_pred)
             self._panel = fit_training_panel(x, y_pred, labels, self.random_state)
             self._skipped = (BIASED_LOW,)
+            return
+        rows = Labelled(x, y_pred, unseen, y_true, self.reference == "train", self.form)
+        if self._binary:
+            self._panel, self._skipped = fit_binary_panel(rows, self.random_state)
         else:
-            trained = self.reference == "train"
-            self._fit_panel(Labelled(x, y_pred, unseen, y_true, trained, self.form))
-        return self
+            self._panel, self._skipped = fit_panel(rows, self.random_state), ()
 
-    def estimate(self, X: Any, y_pred: Any) -> MSEEstimate:
-        """Return the estimated mean squared error of the model on X.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d) or data frame
-            Features of the operational rows, with the columns of the reference.
-        y_pred : array-like of shape (m,)
-            Predictions of the model for them.
-
-        Returns
-        -------
-        MSEEstimate
-            With ``trusted=False`` where the rows lie outside of the reference, or where only
-            training errors were known.
-
-        Raises
-        ------
-        NotFittedError
-            If ``fit`` was not called.
-        InvalidInputError
-            If the columns differ from those of the reference.
-        """
-        panel = self._fitted()
-        batch = Batch(self._encoder, X, y_pred)
+    def _estimate(self, batch: Batch) -> tuple[MSEEstimate, tuple[str, ...]]:
+        panel = self._fitted(self._panel)
         self.form.metric.require_predictions(batch.y_pred)
-        support = self._support.judge(
-            batch.sample(SUPPORT_ROWS, self.random_state), self.random_state
-        )
-        found = panel.judge(batch, self.random_state)
-        far = panel.any_check.far_reasons(batch)
-        return (
-            MSEEstimate(
-                mse=found.mse,
-                low=found.low,
-                high=found.high,
-                members=found.members,
-                trusted=support.trusted and not far and not isinstance(panel, TrainingPanel),
-                reasons=(*support.reasons, *far, *self._skipped, *batch.novelties()),
-                n=len(batch),
-                diagnostics={**support.diagnostics, **found.diagnostics},
-                metric=self.metric,
-            )
-            .checked()
-            .scaled(1.0 / self.form.unit)
-        )
+        found = panel.judge(batch, self.random_state).scaled(1.0 / self.form.unit)
+        found = replace(found, reasons=self._skipped, metric=self.metric)
+        return found, panel.any_check.far_reasons(batch)
 
     @property
     def reference_error(self) -> float | None:
         """Error on the reference; None where only training errors are known."""
-        panel = self._fitted()
-        return None if isinstance(panel, TrainingPanel) else panel.mean_error / self.form.unit
+        reference = self._fitted(self._panel).reference
+        return None if reference is None else float(reference.errors.mean()) / self.form.unit
 
     def period_shifts(self, times: Any) -> tuple[PeriodShift, ...]:
         """Return how the error moves between the periods of the reference.
@@ -225,29 +150,30 @@ class ConsensusEstimator:
         times : array-like of shape (n,)
             Numbers or dates of the rows that ``fit`` was given, in their order.
         """
-        panel = self._fitted()
-        if isinstance(panel, TrainingPanel):
+        reference = self._fitted(self._panel).reference
+        if reference is None:
             return ()
         kept = reference_positions(len(times), self.random_state)
-        return period_shifts(panel.reference.x, panel.reference.errors, np.asarray(times)[kept])
+        return period_shifts(reference.x, reference.errors, np.asarray(times)[kept])
 
-    def save(self, path: str | Path) -> None:
-        """Write the fitted state, without ``model``, to an ``.npz`` file that holds no pickles."""
-        write(path, type(self).__name__, self._all_arrays())
+    def widths(self) -> list[int]:
+        return self._fitted(self._panel).widths()
+
+    def to_arrays(self) -> Arrays:
+        panel = self._fitted(self._panel)
+        settings = {
+            "reference": self.reference,
+            "random_state": self.random_state,
+            "binary": self._binary,
+            "skipped": self._skipped,
+            "checks": sorted(panel.checks),
+            "metric": self.metric,
+            "unit": self.form.unit,
+        }
+        return {"state": text(settings)} | panel.to_arrays()
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Return the estimator that ``save`` wrote; its estimates are the same.
-
-        Raises
-        ------
-        CorruptFileError
-            If the file holds something else, is damaged or forged; it is an InvalidInputError.
-        """
-        return read(path, cls.__name__, cls._restored)
-
-    @classmethod
-    def _restored(cls, arrays: Arrays) -> Self:
+    def from_arrays(cls, arrays: Arrays) -> Self:
         state = untext(arrays["state"])
         loaded = cls(
             reference=state["reference"],
@@ -256,31 +182,8 @@ class ConsensusEstimator:
         )
         loaded.form = SquaredForm(loaded.form.metric, float(state.get("unit", 1.0)))
         loaded._binary, loaded._skipped = state["binary"], tuple(state["skipped"])
-        loaded._encoder = FeatureEncoder.from_arrays(unnest("encoder", arrays))
-        loaded._support = SupportCheck.from_arrays(unnest("support", arrays))
-        loaded._panel = panel_from_arrays(arrays, state["checks"])
-        require_width(loaded._encoder.width, loaded._support.width, *loaded._panel.widths())
-        require_same_names(arrays, loaded._all_arrays())
+        loaded._panel = Panel.from_arrays(arrays, state["checks"])
         return loaded
-
-    def _all_arrays(self) -> Arrays:
-        panel = self._fitted()
-        settings = {
-            "reference": self.reference,
-            "random_state": self.random_state,
-            "binary": self._binary,
-            "skipped": self._skipped,
-            "checks": panel.check_names(),
-            "metric": self.metric,
-            "unit": self.form.unit,
-        }
-        parts = nest("encoder", self._encoder.to_arrays()) | panel.to_arrays()
-        return {"state": text(settings)} | parts | nest("support", self._support.to_arrays())
-
-    def _fitted(self) -> ConsensusPanel | TrainingPanel:
-        if self._panel is None:
-            raise NotFittedError("consensus must be fitted", "no fit", "Call fit first.")
-        return self._panel
 
     def _out_of_sample(self, X: Any, y_pred: FloatArray, y_true: FloatArray) -> FloatArray | None:
         if self.reference == "held-out":
@@ -292,9 +195,3 @@ class ConsensusEstimator:
         return out_of_fold_predictions(
             self.model, X, y_true, probability=self._binary, random_state=self.random_state
         )
-
-    def _fit_panel(self, rows: Labelled) -> None:
-        if self._binary:
-            self._panel, self._skipped = fit_binary_panel(rows, self.random_state)
-        else:
-            self._panel, self._skipped = fit_panel(rows, self.random_state), ()

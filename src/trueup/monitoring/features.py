@@ -7,6 +7,7 @@ is kept: the date itself moves forward for ever, and each batch would lie outsid
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
@@ -20,15 +21,19 @@ from trueup.monitoring.inputs import (
     LARGEST,
     FloatArray,
     Kind,
+    as_table,
     column_values,
+    finite_vector,
     is_missing,
     kind_of,
     named_columns,
     numbers_of,
 )
 from trueup.monitoring.storage import finite, text, untext
+from trueup.monitoring.trust.support import sample_positions
 
 MAX_LEVELS = 20
+PART_ROWS = 65_536
 _MISSING = "<missing>"
 _CYCLES = (86_400.0, 7 * 86_400.0, 365.2425 * 86_400.0)  # day, week and year in seconds
 
@@ -45,7 +50,6 @@ class Column:
 
     @property
     def width(self) -> int:
-        """Number of encoded columns."""
         if self.kind == "number":
             return 1 + self.has_missing
         return 2 * len(_CYCLES) + 1 if self.kind == "date" else len(self.levels) + 1
@@ -54,10 +58,8 @@ class Column:
 class FeatureEncoder:
     """Encoder of a 2-D array or a data frame (pandas, polars) into standardised float64 columns.
 
-    Notes
-    -----
-    The mean and the standard deviation are those of the fitted rows, as the paper scales them.
-    Levels that were never seen fall into the column of other levels, so new data never fail here.
+    Mean and standard deviation are those of the fitted rows, as the paper scales them. Levels that
+    were never seen fall into the column of other levels, so new data never fail here.
     """
 
     def __init__(self) -> None:
@@ -76,14 +78,9 @@ class FeatureEncoder:
         return self
 
     def transform(self, X: Any, *, first_row: int = 0) -> FloatArray:
-        """Return the encoded rows, shape (n, number of encoded columns).
+        """Return the encoded rows, (n, width); ``first_row`` is the place of the first in thebatch.
 
-        ``first_row`` is the number of the first one in the batch that X is a part of.
-
-        Raises
-        ------
-        InvalidInputError
-            If a column is missing or has changed its kind, or a number is infinite.
+        Refused are a column that is missing or has changed its kind, and infinite numbers.
         """
         if not self._columns:
             raise NotFittedError("encoder must be fitted", "no fit", "Call fit first.")
@@ -110,13 +107,11 @@ class FeatureEncoder:
         return tuple(sentence for sentence in found if sentence)
 
     def to_arrays(self) -> Arrays:
-        """Return the fitted state."""
         columns = text([asdict(column) for column in self._columns])
         return {"columns": columns, "mean": self._mean, "scale": self._scale}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> FeatureEncoder:
-        """Return the encoder that ``to_arrays`` described."""
         encoder = cls()
         encoder._columns = tuple(_stored_column(entry) for entry in untext(arrays["columns"]))
         encoder._mean, encoder._scale = finite(arrays["mean"], 1), finite(arrays["scale"], 1)
@@ -127,7 +122,6 @@ class FeatureEncoder:
 
     @property
     def width(self) -> int:
-        """Number of encoded columns."""
         return len(self._mean)
 
     def _raw(self, named: dict[str, Any], first_row: int) -> FloatArray:
@@ -234,3 +228,43 @@ def _novelty(column: Column, values: NDArray[Any]) -> str:
     if missing.any() and not column.has_missing:
         return f"column {column.name!r} has missing values that the reference never had"
     return ""
+
+
+Judge = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+class Batch:
+    """Features and finite predictions of m operational rows, never held encoded as a whole."""
+
+    def __init__(self, encoder: FeatureEncoder, X: Any, y_pred: Any) -> None:
+        self._encoder = encoder
+        self._table = as_table(X)
+        self.y_pred = finite_vector("y_pred", y_pred, len(self._table))
+
+    def __len__(self) -> int:
+        return len(self.y_pred)
+
+    def sample(self, size: int, random_state: int) -> FloatArray:
+        """Return ``size`` encoded rows drawn without replacement, or all if there are fewer."""
+        positions = sample_positions(len(self), size, random_state)
+        return self._encoder.transform(_take(self._table, positions))
+
+    def rows(self, judges: Mapping[str, Judge]) -> dict[str, FloatArray]:
+        """Return what each judge says of each row, shape (m,); each part is encoded once."""
+        found = {name: np.empty(len(self)) for name in judges}
+        for first in range(0, len(self), PART_ROWS):
+            part = slice(first, first + PART_ROWS)
+            x = self._encoder.transform(_take(self._table, part), first_row=first)
+            for name, judge in judges.items():
+                found[name][part] = judge(x, self.y_pred[part])
+        return found
+
+    def far_columns(self) -> tuple[str, ...]:
+        return self._encoder.far_columns(self._table)
+
+    def novelties(self) -> tuple[str, ...]:
+        return self._encoder.novelties(self._table)
+
+
+def _take(table: Any, rows: Any) -> Any:
+    return table.iloc[rows] if hasattr(table, "iloc") else table[rows]

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
-from trueup.read.columns import refuse_missing
+from trueup.read.columns import column, floats, refuse_rows, require_shape
+from trueup.read.columns import is_missing as is_missing_value
 
 FloatArray = NDArray[np.float64]
 
@@ -23,33 +24,11 @@ FAR = 1e6
 
 def finite_vector(name: str, values: Any, n: int | None = None) -> FloatArray:
     """Return the values as float64 of shape (n,), none of them NaN, infinite or beyond 1e60."""
-    if type(values) is not np.ndarray:
-        refuse_missing(values, np.asarray(values), name)
-    try:
-        vector = np.asarray(values, dtype=np.float64)
-    except (OverflowError, TypeError, ValueError):
-        raise InvalidInputError(
-            f"{name} must be numbers",
-            f"{type(values).__name__} of other values",
-            "Convert it to floats.",
-        ) from None
-    if vector.ndim == 2 and vector.shape[1] == 1:
-        vector = vector[:, 0]
-    if vector.ndim != 1 or (n is not None and len(vector) != n):
-        expected = f"({n},)" if n is not None else "(n,)"
-        raise InvalidInputError(
-            f"{name} must have shape {expected}",
-            f"{np.shape(values)}",
-            "Give one value for each row.",
-        )
-    wrong = ~(np.abs(vector) <= LARGEST)
-    if wrong.any():
-        index = int(np.flatnonzero(wrong)[0])
-        raise InvalidInputError(
-            f"{name} must be finite, and between {-LARGEST:g} and {LARGEST:g}",
-            f"{vector[index]} at index {index}",
-            "Remove or repair the row.",
-        )
+    vector = floats(column(values, name), name)
+    if n is not None:
+        require_shape(name, vector, n)
+    rule = f"{name} must be finite, and between {-LARGEST:g} and {LARGEST:g}"
+    refuse_rows(np.abs(vector) > LARGEST, vector, rule, "Remove or repair the row.")
     return vector
 
 
@@ -67,8 +46,8 @@ def spread_of(y_true: FloatArray) -> float:
 def numeric_columns(X: Any) -> dict[str, FloatArray]:
     """Return the present values of each column of numbers."""
     found = {}
-    for name, column in named_columns(X).items():
-        values = column_values(column)
+    for name, given in named_columns(X).items():
+        values = column_values(given)
         if kind_of(values) == "number":
             missing = is_missing(values)
             found[name] = numbers_of(name, values, missing)[~missing]
@@ -97,12 +76,12 @@ def named_columns(X: Any) -> dict[str, Any]:
     return {f"x{index}": table[:, index] for index in range(table.shape[1])}
 
 
-def column_values(column: Any) -> NDArray[Any]:
+def column_values(values: Any) -> NDArray[Any]:
     """Return a column as an array; numbers of pandas that may be missing are floats with NaN."""
-    if hasattr(column, "to_numpy") and getattr(column.dtype, "kind", "") in ("i", "u", "f", "b"):
+    if hasattr(values, "to_numpy") and getattr(values.dtype, "kind", "") in ("i", "u", "f", "b"):
         # pandas' nullable numbers become objects unless the missing value is named.
-        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    return np.asarray(column)
+        return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(values)
 
 
 def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -116,11 +95,7 @@ def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     unequal = values != values
     if unequal.dtype == bool:
         return np.asarray(unequal | (values == None))  # noqa: E711 - elementwise
-    return np.fromiter((_is_missing_value(value) for value in values), bool, count=len(values))
-
-
-def _is_missing_value(value: Any) -> bool:
-    return value is None or type(value).__name__ in {"NAType", "NaTType"} or value != value
+    return np.fromiter((is_missing_value(value) for value in values), bool, count=len(values))
 
 
 def kind_of(values: NDArray[Any]) -> Kind:

@@ -61,14 +61,8 @@ class Outlook:
 class Earlier:
     """A batch before the one at hand, with what was known when the latter was estimated.
 
-    Attributes
-    ----------
-    raw : Raw
-        Its estimate.
-    realized : float or None
-        Its error, where labels had come.
-    outlook : Outlook or None
-        What was expected of it before its labels; None leaves it out of the scores.
+    ``realized`` is its error, where labels had come; ``outlook`` what was expected of it before,
+    where None leaves it out of the scores.
     """
 
     raw: Raw
@@ -78,18 +72,10 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Learned:
-    """An estimate corrected by what earlier batches realized.
+    """An estimate with its 90% interval, corrected by what earlier batches realized.
 
-    Attributes
-    ----------
-    mse, low, high : float
-        Estimate and 90% interval.
-    outlook : Outlook
-        To be kept with the batch: later ones are scored by it.
-    labels : int
-        Realized batches that it was learned from.
-    stretch : float
-        Factor of the interval's log width from earlier scores.
+    ``outlook`` is to be kept with the batch, as later ones are scored by it; ``labels`` counts
+    realized batches; ``stretch`` is the factor of the interval's log width from earlier scores.
     """
 
     mse: float
@@ -186,7 +172,8 @@ def _foretell(state: _State, raw: Raw) -> Outlook:
     mean = float(weight @ means)
     variance = state.covariance @ row @ row + _variance(raw)
     sd = float(np.sqrt(weight @ (variance + (means - mean) ** 2)))
-    return Outlook(float(np.log(_level(raw))) + mean + offset, sd)
+    level = raw.reference if raw.reference > 0.0 else raw.mse
+    return Outlook(float(np.log(level)) + mean + offset, sd)
 
 
 def _stretch(earlier: Sequence[Earlier]) -> float:
@@ -216,10 +203,6 @@ def _regressor(raw: Raw) -> tuple[FloatArray, float]:
 def _variance(raw: Raw) -> float:
     """Return the variance of the log error that the interval of the estimate stands for."""
     return (_log_ratio(raw.high, raw.low) / (2.0 * _Z)) ** 2 + _NOISE
-
-
-def _level(raw: Raw) -> float:
-    return raw.reference if raw.reference > 0.0 else raw.mse
 
 
 def _log_ratio(value: float, base: float) -> float:

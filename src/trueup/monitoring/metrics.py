@@ -35,16 +35,9 @@ _PREDICTIONS: dict[str, _Range] = {
 
 @dataclass(frozen=True)
 class RowMetric:
-    """A mean of losses of rows.
+    """A mean of losses of rows, each at least 0, with the name that it has in keys.
 
-    Attributes
-    ----------
-    name : str
-        As in keys: ``estimated_<name>``.
-    task : str
-        What it takes, in the words of :class:`trueup.losses.Loss`.
-    of_rows : callable
-        Labels and predictions, both (n,) -> loss of each row, (n,), at least 0.
+    ``task`` says what it takes, in the words of :class:`trueup.losses.Loss`.
     """
 
     name: str
@@ -58,7 +51,6 @@ class RowMetric:
 
     @property
     def words(self) -> str:
-        """The name in words."""
         return _WORDS.get(self.name, self.name.replace("_", " "))
 
     def of(self, y_true: FloatArray, y_pred: FloatArray) -> FloatArray:
@@ -94,13 +86,8 @@ class RowMetric:
 class SquaredForm:
     """Labels whose squared error is the loss of the row, in the unit of the labels.
 
-    Attributes
-    ----------
-    metric : RowMetric
-        Whose loss it is.
-    unit : float
-        Squared units of the labels to one of the loss, so that the loss has the size of a squared
-        error: the same data in other units have the same estimate.
+    ``unit`` are squared units of the labels to one of the loss, so that the loss has the size of a
+    squared error: the same data in other units have the same estimate.
     """
 
     metric: RowMetric

@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, Self, TypeVar, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
 
-from trueup.arguments import check_one_of
+from trueup.arguments import check_one_of, whole_number
 from trueup.arrays import Arrays
-from trueup.errors import InvalidInputError, NotFittedError
+from trueup.errors import InvalidInputError
 from trueup.extras import needed_by
-from trueup.monitoring.batch import Batch
-from trueup.monitoring.features import FeatureEncoder
-from trueup.monitoring.inputs import FAR, FloatArray, finite_vector, spread_of
+from trueup.monitoring.estimator import Estimator
+from trueup.monitoring.features import Batch
+from trueup.monitoring.inputs import FAR, FloatArray, spread_of
 from trueup.monitoring.networks.fitted import CheckNetwork, FittedMLP, Head, Objective
 from trueup.monitoring.result import MSEEstimate
-from trueup.monitoring.storage import (
-    finite,
-    nest,
-    read,
-    require_same_names,
-    require_width,
-    text,
-    unnest,
-    untext,
-    write,
-)
+from trueup.monitoring.storage import finite, nest, text, unnest, untext
 from trueup.monitoring.trust.interval import batch_sampling_variance, log_interval
-from trueup.monitoring.trust.support import SUPPORT_ROWS, SupportCheck
-from trueup.read.frames import require_one_order
 
 DEFAULT_BATCH = 1_000
-Part = TypeVar("Part")
 
 
-class OneStepCheckModel:
+class OneStepCheckModel(Estimator):
     """A network h such that the mean of ``2 (h(x) - f(x))^2`` estimates the MSE of f.
 
     Parameters
@@ -86,6 +72,8 @@ class OneStepCheckModel:
     True
     """
 
+    what = "check model"
+
     def __init__(
         self,
         objective: Objective = "l",
@@ -100,13 +88,11 @@ class OneStepCheckModel:
         validation_fraction: float = 0.0,
         device: str = "cpu",
     ) -> None:
-        if objective not in get_args(Objective):
-            rule = f"objective must be one of {sorted(get_args(Objective))}"
-            raise InvalidInputError(rule, repr(objective), "Check the spelling.")
+        check_one_of("objective", objective, sorted(get_args(Objective)), "Check the spelling.")
         check_one_of("head", head, ("plain", "offset"), "Check the spelling.")
         for name, value in (("hidden", hidden), ("epochs", epochs), ("batch_size", batch_size)):
-            if value is not None and value < 1:
-                raise InvalidInputError(f"{name} must be at least 1", str(value), "Raise it.")
+            if value is not None:
+                whole_number(name, value, 1, "Raise it.")
         share = validation_fraction
         for holds, rule, given, fix in (
             (learning_rate > 0.0, "learning_rate must be positive", learning_rate, "Use 0.01."),
@@ -115,6 +101,7 @@ class OneStepCheckModel:
         ):
             if not holds:
                 raise InvalidInputError(rule, str(given), fix)
+        super().__init__()
         self.objective = objective
         self.head = head
         self.hidden = hidden
@@ -125,38 +112,11 @@ class OneStepCheckModel:
         self.random_state = random_state
         self.validation_fraction = validation_fraction
         self.device = device
-        self._encoder = FeatureEncoder()
-        self._support: SupportCheck | None = None
         self._network: CheckNetwork | None = None
         self._center, self._spread = 0.0, 1.0
 
-    def fit(self, X: Any, y_pred: Any, y_true: Any) -> Self:
-        """Train h.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d) or data frame
-            Features: numbers, categories, missing values and dates.
-        y_pred : array-like of shape (n,)
-            Predictions of the monitored model f.
-        y_true : array-like of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        InvalidInputError
-            If shapes differ or a prediction or label is not finite.
-        """
-        require_one_order({"X": X, "y_pred": y_pred, "y_true": y_true})
-        x = self._encoder.fit(X).transform(X)
-        y_pred = finite_vector("y_pred", y_pred, len(x))
-        y_true = finite_vector("y_true", y_true, len(x))
-        self._support = SupportCheck().fit(x, random_state=self.random_state)
-        return self.fit_encoded(x, y_pred, y_true)
+    def _fit(self, X: Any, x: FloatArray, y_pred: FloatArray, y_true: FloatArray) -> None:  # noqa: ARG002
+        self.fit_encoded(x, y_pred, y_true)
 
     def fit_encoded(self, x: FloatArray, y_pred: FloatArray, y_true: FloatArray) -> Self:
         """Train h on rows that are encoded already, without a support check of its own."""
@@ -164,8 +124,11 @@ class OneStepCheckModel:
             from trueup.monitoring.networks.check_network import fit_check_network
             from trueup.monitoring.networks.training import TrainingPlan, as_tensor, seeded
         self._center, self._spread = float(y_true.mean()), spread_of(y_true)
-        rows = (x, self._scaled(y_pred), self._scaled(y_true))
-        columns = [as_tensor(one[None], self.device) for one in rows]
+        columns = (
+            as_tensor(x[None], self.device),
+            as_tensor(self._scaled(y_pred)[None], self.device),
+            as_tensor(self._scaled(y_true)[None], self.device),
+        )
         self._network = fit_check_network(
             columns,
             seeded(self.random_state, self.device),
@@ -185,46 +148,16 @@ class OneStepCheckModel:
     def squared_errors(self, x: FloatArray, y_pred: FloatArray) -> FloatArray:
         """Return the estimated squared error of each encoded row, shape (n,)."""
         scaled = np.clip(self._scaled(y_pred), -FAR, FAR)
-        rows = _fitted(self._network).squared_errors(x[None], scaled[None])[0]
+        rows = self._fitted(self._network).squared_errors(x[None], scaled[None])[0]
         return np.asarray(rows * self._spread**2)
 
-    def estimate(self, X: Any, y_pred: Any) -> MSEEstimate:
-        """Return the estimated mean squared error of f on X.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d) or data frame
-            Features of the operational rows.
-        y_pred : array-like of shape (m,)
-            Predictions of f for them.
-
-        Returns
-        -------
-        MSEEstimate
-            Its interval covers the sampling of these rows only, not the error of h: the paper gives
-            no other. :class:`ConsensusEstimator` gives an interval for the whole.
-
-        Raises
-        ------
-        NotFittedError
-            If ``fit`` was not called.
-        """
-        batch, seed = Batch(self._encoder, X, y_pred), self.random_state
-        found = _fitted(self._support).judge(batch.sample(SUPPORT_ROWS, seed), seed)
+    def _estimate(self, batch: Batch) -> tuple[MSEEstimate, tuple[str, ...]]:
         rows = batch.rows({"errors": self.squared_errors})["errors"]
         mse = float(rows.mean())
         low, high = log_interval(mse, batch_sampling_variance(rows))
-        far = self.far_reasons(batch)
-        return MSEEstimate(
-            mse=mse,
-            low=low,
-            high=high,
-            members={f"one_step_{self.objective}": mse},
-            trusted=found.trusted and not far,
-            reasons=(*found.reasons, *far, *batch.novelties()),
-            n=len(batch),
-            diagnostics=found.diagnostics,
-        ).checked()
+        members = {f"one_step_{self.objective}": mse}
+        found = MSEEstimate(mse, low, high, members, trusted=True, reasons=(), n=len(batch))
+        return found, self.far_reasons(batch)
 
     def mean_error(self, X: Any, y_pred: Any) -> float:
         """Return the ``mse`` of :meth:`estimate` alone: whether to trust it is not judged."""
@@ -241,49 +174,17 @@ class OneStepCheckModel:
             for name in columns
         )
 
-    def save(self, path: str | Path) -> None:
-        """Write the fitted check model to ``path`` as an ``.npz`` file without pickles."""
-        write(path, type(self).__name__, self._all_arrays())
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Return the check model that ``save`` wrote.
-
-        Raises
-        ------
-        CorruptFileError
-            If the file holds something else, is damaged or forged; it is an InvalidInputError.
-        """
-        return read(path, cls.__name__, cls._restored)
-
-    @classmethod
-    def _restored(cls, arrays: Arrays) -> Self:
-        model = cls.from_arrays(arrays)
-        model._encoder = FeatureEncoder.from_arrays(unnest("encoder", arrays))
-        model._support = SupportCheck.from_arrays(unnest("support", arrays))
-        require_width(model._encoder.width, model._support.width, model.width)
-        require_same_names(arrays, model._all_arrays())
-        return model
-
-    def _all_arrays(self) -> Arrays:
-        arrays = self.to_arrays() | nest("encoder", self._encoder.to_arrays())
-        return arrays | nest("support", _fitted(self._support).to_arrays())
-
-    @property
-    def width(self) -> int:
-        """Number of encoded features that the fitted network takes."""
-        return _fitted(self._network).network.width - (self.head == "offset")
+    def widths(self) -> list[int]:
+        return [self._fitted(self._network).network.width - (self.head == "offset")]
 
     def to_arrays(self) -> Arrays:
-        """Return settings, scale and weights of the network."""
-        network = _fitted(self._network).network
+        network = self._fitted(self._network).network
         settings = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         scale = np.array([self._center, self._spread])
         return nest("network", network.to_arrays()) | {"settings": text(settings), "scale": scale}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
-        """Return the network that ``to_arrays`` described; it takes encoded rows."""
         model = cls(**untext(arrays["settings"]))
         network = FittedMLP.from_arrays(unnest("network", arrays))
         model._network = CheckNetwork(network, model.head)
@@ -292,9 +193,3 @@ class OneStepCheckModel:
 
     def _scaled(self, values: FloatArray) -> FloatArray:
         return (values - self._center) / self._spread
-
-
-def _fitted(part: Part | None) -> Part:
-    if part is None:
-        raise NotFittedError("check model must be fitted", "no fit", "Call fit first.")
-    return part

@@ -33,19 +33,8 @@ class PeriodShift:
 def period_shifts(x: FloatArray, errors: FloatArray, times: Any) -> tuple[PeriodShift, ...]:
     """Compare each of eight periods of the reference with like rows of the others.
 
-    Parameters
-    ----------
-    x : array of shape (n, d)
-        Encoded rows.
-    errors : array of shape (n,)
-        Squared errors on rows that the model did not see.
-    times : array of shape (n,)
-        What puts the rows in order: numbers or dates.
-
-    Returns
-    -------
-    tuple of PeriodShift
-        None at all with fewer than 60 rows: a period has 30 at least.
+    ``x`` are encoded rows (n, d), ``errors`` squared errors on rows that the model did not see,
+    ``times`` numbers or dates. A period has 30 rows at least, so fewer than 60 give none at all.
     """
     order = np.argsort(np.asarray(times), kind="stable")
     n_periods = min(PERIODS, len(order) // PERIOD_ROWS)
@@ -59,8 +48,6 @@ def period_shifts(x: FloatArray, errors: FloatArray, times: Any) -> tuple[Period
 def scale_prior(shifts: Sequence[PeriodShift]) -> tuple[float, ...]:
     """Return the probability of each of ``learning.SCALES`` given the shifts between periods.
 
-    Notes
-    -----
     Each period counts a quarter of an observation, so that a calm reference narrows the first
     intervals a little and a restless one widens them much.
     """

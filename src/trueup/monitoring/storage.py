@@ -27,13 +27,7 @@ _OF_FORGED_PARTS = (
 
 
 def finite(array: NDArray[Any], n_dims: int, dtype: str = "float64") -> NDArray[Any]:
-    """Return a stored array that is of a type and a number of dimensions, and finite.
-
-    Raises
-    ------
-    ValueError
-        If it isn't; ``read`` makes a CorruptFileError of it.
-    """
+    """Return a stored array of a type and a number of dimensions, finite; else a ValueError."""
     if array.dtype != dtype or array.ndim != n_dims or not np.isfinite(array).all():
         raise ValueError(f"{dtype} of {n_dims} dimensions expected, got {array.dtype}")
     return array
@@ -88,13 +82,7 @@ def write(path: str | Path, kind: str, arrays: Arrays) -> None:
 
 
 def read(path: str | Path, kind: str, restore: Callable[[Arrays], Restored]) -> Restored:
-    """Return what ``restore`` makes of the arrays that ``write`` wrote.
-
-    Raises
-    ------
-    CorruptFileError
-        If the file holds another kind of object, is damaged or forged; it is an InvalidInputError.
-    """
+    """Return what ``restore`` makes of the arrays that ``write`` wrote, else a CorruptFileError."""
     rule = f"path must be a saved {kind}"
     arrays = from_npz(Path(path).read_bytes(), rule)
     found = str(arrays.pop("kind", ""))

@@ -28,13 +28,7 @@ def refuse_missing(values: Any, array: NDArray[Any], name: str) -> None:
 def missing_values(
     name: str, count: int, first_row: int, source: object = None, line: int | None = None
 ) -> InvalidInputError:
-    """Return the one refusal of missing values of an argument, or of a column of a source.
-
-    Examples
-    --------
-    >>> missing_values("y_true", 3, 17).got
-    '3 missing values in y_true, first at row 17, counted from 0'
-    """
+    """Return the one refusal of missing values of an argument, or of a column of a source."""
     subject = name if source is None else f"column {name!r} of {source}"
     values = "value" if count == 1 else "values"
     where = f"row {first_row}, counted from 0" + (f" (line {line} of the file)" if line else "")
@@ -93,8 +87,6 @@ _WORDS_FOR_MISSING = frozenset(
 def reads_as_missing(value: object) -> bool:
     """Say whether a value is missing, or a word that people write for it.
 
-    Examples
-    --------
     >>> [reads_as_missing(value) for value in ("NA", " unknown", float("nan"), "no", 0)]
     [True, True, True, False, False]
     """
@@ -109,8 +101,6 @@ _LONGEST = 80
 def shown(value: Any) -> str:
     """Return the repr of a value, its middle left out where it is long.
 
-    Examples
-    --------
     >>> shown("a"), len(shown("a" * 10_000_000))
     ("'a'", 104)
     """
@@ -128,11 +118,7 @@ _LONG = 1_000
 def column(values: Any, name: str, *, may_miss: bool = False) -> NDArray[Any]:
     """Return a one-dimensional array from a column of numpy, pandas, polars, pyarrow or torch.
 
-    Raises
-    ------
-    InvalidInputError
-        If the values have another number of dimensions, or one is missing though it must not;
-        (n, 1) is taken as (n,).
+    (n, 1) is taken as (n,); refused are other shapes, and a missing value where none may be.
     """
     array = as_array(values, name, may_miss=may_miss)
     if array.ndim == 2 and array.shape[1] == 1:
@@ -178,6 +164,22 @@ def _of_list(values: Sequence[Any]) -> NDArray[Any]:
     return np.array(values, dtype=object) if array.dtype.kind == "U" else array
 
 
+def require_shape(name: str, values: NDArray[Any], n: int) -> None:
+    """Refuse a column that does not hold n values."""
+    if values.shape != (n,):
+        raise InvalidInputError(
+            f"{name} must have shape ({n},)", str(values.shape), "Give one value for each row."
+        )
+
+
+def require_rows(n: int, name: str, n_given: int) -> None:
+    """Refuse a column whose length is not that of ``y_true``."""
+    if n_given != n:
+        raise InvalidInputError(
+            f"{name} must have as many rows as y_true ({n})", str(n_given), "Pass all rows."
+        )
+
+
 def floats(
     array: NDArray[Any], name: str, not_finite: type[InvalidInputError] = InvalidInputError
 ) -> FloatArray:
@@ -192,6 +194,11 @@ def floats(
     return values
 
 
+def packed(values: NDArray[Any]) -> NDArray[Any]:
+    """Return an array as the kernels take it: contiguous and aligned, which nearly all are."""
+    return values if values.flags.carray else np.require(values, requirements=("C", "A"))
+
+
 def _no_numbers(array: NDArray[Any], name: str) -> InvalidInputError:
     """Return the refusal of text or objects, with the value that is to blame."""
     got, fix = f"dtype {array.dtype}", "Convert the column to floats."
@@ -201,27 +208,6 @@ def _no_numbers(array: NDArray[Any], name: str) -> InvalidInputError:
             fix = "It looks like a missing value: drop its row, or fill it."
             break
     return InvalidInputError(f"{name} must be numbers", got, fix)
-
-
-LOST_LABEL = "It looks like a missing label: drop its row, or fill it."
-_ZERO_OR_ONE = frozenset({"0", "1", "0.0", "1.0", "true", "false"})
-
-
-def no_labels(raw: NDArray[Any]) -> InvalidInputError:
-    """Return the refusal of labels that are no numbers: missing ones, a stray one, or names."""
-    rule = "y_true must be 0 and 1, or labels must name the classes"
-    values = [str(value).strip() for value in raw.tolist()]
-    lost = next((i for i, value in enumerate(values) if reads_as_missing(value)), None)
-    stray = next((i for i, value in enumerate(values) if value.lower() not in _ZERO_OR_ONE), None)
-    if lost is not None:
-        fix = f"{LOST_LABEL} If it is a class, pass labels=[negative, positive]."
-        return InvalidInputError(rule, f"{shown(raw[lost])} at index {lost}", fix)
-    if stray is not None and not _ZERO_OR_ONE.isdisjoint(value.lower() for value in values):
-        fix = "Correct the label or drop its row. Pass labels=[negative, positive] for other names."
-        return InvalidInputError(rule, f"{shown(raw[stray])} at index {stray}", fix)
-    names = ", ".join(map(shown, dict.fromkeys(values[:1_000])))
-    got = f"dtype {raw.dtype}, which holds {names[:_LONGEST]}"
-    return InvalidInputError(rule, got, "Pass labels=[negative, positive].")
 
 
 def plain_numbers(array: NDArray[Any]) -> NDArray[Any]:
@@ -261,13 +247,8 @@ def read_weight(sample_weight: Any, n: int, *, may_be_zero: bool = False) -> Flo
     if sample_weight is None:
         return None
     values = floats(column(sample_weight, "sample_weight"), "sample_weight")
-    weight = np.ascontiguousarray(values)  # products with strided weights round otherwise
-    if len(weight) != n:
-        raise InvalidInputError(
-            f"sample_weight must have shape ({n},)",
-            str(weight.shape),
-            "Pass one weight for each row.",
-        )
+    weight = packed(values)  # products with strided weights round otherwise
+    require_shape("sample_weight", weight, n)
     refuse_rows(
         weight < 0.0, weight, "sample_weight must not be negative", "Drop or fix the weights."
     )

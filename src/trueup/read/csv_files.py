@@ -40,15 +40,9 @@ class Dialect:
     def __post_init__(self) -> None:
         for name in ("sep", "decimal"):
             value = getattr(self, name)
-            if value is None:
-                continue
-            if len(value) != 1:
+            if value is not None and (len(value) != 1 or not value.isascii() or value in '"\r\n'):
                 raise InvalidInputError(
-                    f"{name} must be one character", repr(value), "Leave it out to recognise it."
-                )
-            if not value.isascii() or value in '"\r\n':
-                raise InvalidInputError(
-                    f"{name} must be a character of ASCII, no quote and no line end",
+                    f"{name} must be one character of ASCII, no quote and no line end",
                     repr(value),
                     "Leave it out to recognise it.",
                 )
@@ -141,7 +135,7 @@ def open_csv_file(path: Path, roles: Mapping[str, Role] | None, dialect: Dialect
     there twice.
     """
     sample = _sample(path)
-    by_sep = {sep: _header(sample, sep) for sep in (dialect.sep or _SEPARATORS)}
+    by_sep = {sep: next(_rows(sample, sep), []) for sep in (dialect.sep or _SEPARATORS)}
     sep = max(by_sep, key=lambda s: (sum(n in by_sep[s] for n in roles or ()), len(by_sep[s])))
     names = by_sep[sep]
     require_columns(names if roles is None else roles, names, path)
@@ -181,10 +175,6 @@ def _sample(path: Path) -> str:
     if not text.strip():
         raise unreadable(path, "Empty CSV file")
     return text
-
-
-def _header(sample: str, sep: str) -> list[str]:
-    return next(_rows(sample, sep), [])
 
 
 def _rows(sample: str, sep: str) -> Iterator[list[str]]:

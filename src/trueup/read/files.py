@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from trueup.arguments import raisable_limit
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.extras import needed_by
-from trueup.read.csv_files import CsvFile, Dialect, Role, open_csv_file, unreadable
+from trueup.read.csv_files import CsvFile, Dialect, Role, line_of, open_csv_file, unreadable
 from trueup.read.frames import require_columns
 from trueup.user_warning import warn_user
 
@@ -45,6 +45,16 @@ class FileBatch:
     first_row: int
     csv: CsvFile | None
 
+    def line(self, row: int) -> int | None:
+        """Return the line of a CSV file on which a row of the batch ends."""
+        return None if self.csv is None else line_of(self.file, self.first_row + row, self.csv.sep)
+
+    def place(self, row: int) -> str:
+        """Say where a row of the batch lies."""
+        line = self.line(row)
+        place = f"row {self.first_row + row} of {self.file}, counted from 0"
+        return place if line is None else f"{place} (line {line} of the file)"
+
 
 def resolve(paths: Paths) -> list[Path]:
     """Return the files that paths and globs name, each once; refuse other types and no files."""
@@ -59,7 +69,7 @@ def resolve(paths: Paths) -> list[Path]:
             )
         found |= dict.fromkeys(files)
     for file in found:
-        if not _is_utf8(str(file)):
+        if any("\ud800" <= letter <= "\udfff" for letter in str(file)):
             raise InvalidInputError(
                 "paths must be text in UTF-8", repr(str(file)), "Rename the file."
             )
@@ -70,10 +80,6 @@ def resolve(paths: Paths) -> list[Path]:
                 "Convert the file to parquet.",
             )
     return list(found)
-
-
-def _is_utf8(name: str) -> bool:
-    return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def require_rows(n_rows: int, files: Sequence[Path]) -> None:
@@ -96,14 +102,8 @@ def file_batches(
 ) -> Iterator[FileBatch]:
     """Yield the named columns of files, batch by batch.
 
-    What was recognised of a CSV file is said once, after the last batch.
-
-    Raises
-    ------
-    InvalidInputError
-        If a file can't be read, or a column is missing, there twice or of another type.
-    ImportError
-        If pyarrow is not installed.
+    Refused are files that can't be read, and a column that is missing, there twice or of another
+    type. What was recognised of a CSV file is said once, after the last batch.
     """
     recognised = []
     for file in files:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from trueup.errors import InvalidInputError
-from trueup.losses import Loss
 from trueup.read.columns import as_array
 from trueup.user_warning import warn_user
 
@@ -21,13 +20,6 @@ def require_columns(wanted: Iterable[str], present: Sequence[str], source: objec
     """Refuse a table that lacks a column, or has one twice.
 
     The refusal names the column that differs by blanks or case only, where there is one.
-
-    Examples
-    --------
-    >>> require_columns(["Click"], ["click ", "p"], "val.csv")
-    Traceback (most recent call last):
-    trueup.errors.InvalidInputError: column 'Click' must be in val.csv; got click , p. \
-Did you mean 'click '?
     """
     for name in wanted:
         count = present.count(name)
@@ -137,11 +129,8 @@ def by_position(
 ) -> dict[str, Any]:
     """Return the columns of a call such that position alone pairs their rows and classes.
 
-    Raises
-    ------
-    InvalidInputError
-        If two indexes of pandas hold the same labels in another order, or a frame's columns name
-        other classes than ``labels``.
+    Refused are two indexes of pandas that hold the same labels in another order, and a frame whose
+    columns name other classes than ``labels``.
     """
     given = dict(columns)
     if not others and all(v is None or type(v) is np.ndarray for v in given.values()):
@@ -190,19 +179,3 @@ def _is_permutation(one: Any, other: Any) -> bool:
         return bool(one.sort_values().equals(other.sort_values()))
     except TypeError:  # labels of several types have no order
         return bool(one.isin(other).all() and other.isin(one).all())
-
-
-def require_fields(fields: Any, loss: Loss) -> None:
-    """Refuse fields that are no mapping, or that go with a loss without probabilities."""
-    if not hasattr(fields, "items"):
-        raise InvalidInputError(
-            "fields must be a mapping of name to column",
-            f"{type(fields).__name__}",
-            "Pass a dict or a data frame.",
-        )
-    if list(fields) and loss.task != "binary":
-        raise InvalidInputError(
-            "fields must go with a loss of binary probabilities",
-            f"loss {loss.name!r}",
-            "Drop fields.",
-        )

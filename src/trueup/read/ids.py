@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from trueup._kernels import UInt64Array
 from trueup.errors import InvalidInputError
-from trueup.read.columns import column, refuse_missing, shown
+from trueup.read.columns import column, refuse_missing, require_shape, shown
 from trueup.user_warning import warn_user
 
 ID_TYPES = ("integer", "text")
@@ -22,18 +22,8 @@ ID_TYPES = ("integer", "text")
 class IdTypes:
     """What the ids of each file are: integers in all rows, or text.
 
-    Text that is how an integer is written down counts as an integer.
-
-    Parameters
-    ----------
-    expected : {"integer", "text"}, optional
-        What the user says that they are. Text may be integers in some files; the id of a row does
-        not depend on it.
-
-    Raises
-    ------
-    InvalidInputError
-        If it is neither.
+    Text that is how an integer is written down counts as an integer. ``expected`` ("integer" or
+    "text") is what the user says that they are; the id of a row does not depend on it.
     """
 
     def __init__(self, expected: str | None = None) -> None:
@@ -47,7 +37,6 @@ class IdTypes:
         self._are_integers: dict[Path, bool] = {}
 
     def add(self, file: Path, are_integers: bool, n: int) -> None:
-        """Add the ids of n rows of a file."""
         if n:
             self._are_integers[file] = self._are_integers.get(file, True) and are_integers
 
@@ -96,13 +85,11 @@ class FewIds:
         return None if self._known is None else len(self._known)
 
     def look(self, row_id: UInt64Array) -> None:
-        """Add the ids of some rows."""
         self.n_rows += len(row_id)
         self._join(row_id[: 2 * _FEW_IDS])  # a head of many spares the rest
         self._join(row_id)
 
     def add(self, other: FewIds) -> None:
-        """Add the rows of another part of the call."""
         self.n_rows += other.n_rows
         if other._known is None:
             self._known = None
@@ -115,7 +102,6 @@ class FewIds:
             self._known = None if len(joined) > _FEW_IDS else joined
 
     def warn(self) -> None:
-        """Warn where few ids repeat."""
         n = self.n_ids
         if n and 2 * n <= self.n_rows:
             warn_user(
@@ -132,18 +118,11 @@ _MASK = (1 << 64) - 1
 
 
 def read_ids(row_id: Any, n: int, first_row: int = 0) -> UInt64Array:
-    """Return the 64-bit id of each row: integers as they are, text hashed, else the position.
-
-    Text that is how an integer is written down, such as "7" and not "07", is that integer: a CSV
-    file can't tell the two apart.
-    """
+    """Return the 64-bit id of each row: integers as they are, text hashed, else the position."""
     if row_id is None:
         return np.arange(first_row, first_row + n, dtype=np.uint64)
     ids = id_column(row_id)
-    if ids.shape != (n,):
-        raise InvalidInputError(
-            f"row_id must have shape ({n},)", str(ids.shape), "Give one id for each row."
-        )
+    require_shape("row_id", ids, n)
     if ids.dtype == np.int64:
         return ids.view(np.uint64)
     if ids.dtype.kind in "iu":
@@ -178,8 +157,6 @@ def ids_of_texts(texts: Sequence[str]) -> UInt64Array:
 def is_decimal(text: str) -> bool:
     """Say whether a text is how an integer of 64 bits is written down.
 
-    Examples
-    --------
     >>> [is_decimal(text) for text in ("7", "-7", "07", "+7", "7.0", "99999999999999999999")]
     [True, True, False, False, False, False]
     """

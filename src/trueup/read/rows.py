@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup._kernels import UInt64Array
-from trueup.errors import InvalidInputError, UnscorableInputError
+from trueup.errors import UnscorableInputError
 from trueup.losses import FloatArray, Loss, for_columns, get_loss
 from trueup.losses.elementary import expit
-from trueup.read.columns import column, read_weight
+from trueup.read.columns import column, packed, read_weight, require_rows
 from trueup.read.ids import FewIds, read_ids
 from trueup.read.targets import (
     ROW_SUM_TOLERANCE,
@@ -28,28 +28,15 @@ from trueup.read.targets import (
     read_prediction,
 )
 from trueup.read.times import read_times
-from trueup.splits import GroupArray
 from trueup.user_warning import warn_user
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Checked validation rows.
+    """Checked validation rows, with the loss that fits the predictions.
 
-    Attributes
-    ----------
-    loss : Loss
-        The loss that fits the predictions.
-    y_true : float array of shape (n,)
-        Labels: 0/1, class indices, targets or counts.
-    margin : float array of shape (n,) or (n, k)
-        Predictions on the scale on which the bias acts.
-    weight : float array of shape (n,) or None
-        Sample weights.
-    row_id : uint64 array of shape (n,)
-        Identity of each row.
-    times : array of shape (n,) or None
-        Time of each row.
+    ``y_true`` (n,) are 0/1, class indices, targets or counts; ``margin`` (n,) or (n, k) predictions
+    on the scale on which the bias acts; ``weight``, ``row_id`` and ``times`` of shape (n,).
     """
 
     loss: Loss
@@ -66,16 +53,12 @@ class Rows:
         return {"binary": 2, "multiclass": n_columns}.get(self.loss.task)
 
     def only(self, kept: NDArray[np.bool_]) -> Rows:
-        """Return the rows of a mask."""
         parts = [item for item in vars(self).items() if isinstance(item[1], np.ndarray)]
         columns: dict[str, Any] = {name: part[kept] for name, part in parts}
         return replace(self, **columns)
 
-    def support(self, groups: GroupArray, n_groups: int) -> NDArray[np.intp]:
-        """Return the rows of positive weight in each group and class, (n_groups, n_classes or 1).
-
-        A row of weight zero is a row that is not there.
-        """
+    def support(self, groups: NDArray[np.intp], n_groups: int) -> NDArray[np.intp]:
+        """Return the rows of positive weight by group and class, (n_groups, n_classes or 1)."""
         n_classes = self.n_classes or 1
         cell = groups if n_classes == 1 else groups * n_classes + self.y_true.astype(np.intp)
         if self.weight is not None:
@@ -112,10 +95,9 @@ class _Gain:
     """
 
     scale: float
-    n: int = 0
+    sums: FloatArray = field(default_factory=lambda: np.zeros(3))
+    """Of 1, gains and squared gains."""
     largest: float = 0.0
-    total: float = 0.0
-    squares: float = 0.0
 
     def look(self, y_true: FloatArray, logit: FloatArray, n: int) -> None:
         """Add n rows, if all of their logits are from 0 to ``scale``."""
@@ -127,26 +109,22 @@ class _Gain:
             gains = np.where(np.abs(share.sum(axis=1) - 1.0) <= tolerance, 1.0, -1.0)
         else:
             gains = np.asarray((y_true - expit(logit)) ** 2 - (y_true - share) ** 2)
-        mean, square = float(gains.mean()), float((gains**2).mean())
-        self.add(_Gain(self.scale, n, float(logit.max()), mean * n, square * n))
+        self.sums += n * np.array([1.0, gains.mean(), (gains**2).mean()])
+        self.largest = max(self.largest, float(logit.max()))
 
     def add(self, other: _Gain) -> None:
-        """Add the rows of another part of the call."""
-        self.n += other.n
+        self.sums += other.sums
         self.largest = max(self.largest, other.largest)
-        self.total += other.total
-        self.squares += other.squares
 
     def is_clear(self, n: int) -> bool:
         """Tell whether all n rows were added, and gain by more than two standard errors.
 
         Small logits of an early epoch do not.
         """
-        if self.n != n:
-            return False
-        mean = self.total / n
-        variance = max(self.squares / n - mean**2, 0.0)
-        return mean > 2.0 * float(np.sqrt(variance / n))
+        n_added, total, squares = self.sums.tolist()
+        mean = total / n
+        error = float(np.sqrt(max(squares / n - mean**2, 0.0) / n))
+        return bool(n_added == n and mean > 2.0 * error)
 
 
 @dataclass
@@ -181,7 +159,6 @@ class Notices:
         self.equal_range = min(self.equal_range[0], low), max(self.equal_range[1], high)
 
     def add(self, other: Notices) -> None:
-        """Count the rows of another part of the call."""
         self.sums.update(other.sums)
         self._widen(*other.equal_range)
         self.as_shares.add(other.as_shares)
@@ -251,14 +228,8 @@ def read_rows(
     """Check the arguments of ``evaluate`` and bring them into one form.
 
     With a ``place`` the rows are a block of a larger call: its weights may all be zero, and the
-    notices are collected for one warning.
-
-    Raises
-    ------
-    InvalidInputError
-        For a wrong shape, type or range, with the name of the argument and the first bad index.
-    UnscorableInputError
-        For no rows at all, and for predictions that are not finite; it is an InvalidInputError too.
+    notices are collected for one warning. Refused are wrong shapes, types and ranges, with the
+    argument and the first bad index; no rows and predictions that are not finite are unscorable.
     """
     prediction = read_prediction(y_pred, y_logit)
     chosen = for_columns(get_loss(loss), n_columns(prediction))
@@ -268,13 +239,7 @@ def read_rows(
         raise UnscorableInputError(
             "y_true must hold at least one row", "0", "Pass the validation rows."
         )
-    if len(prediction) != n:
-        name = "y_pred" if y_logit is None else "y_logit"
-        raise InvalidInputError(
-            f"{name} must have as many rows as y_true ({n})",
-            f"{len(prediction)}",
-            "Pass the prediction of each row.",
-        )
+    require_rows(n, "y_pred" if y_logit is None else "y_logit", len(prediction))
     first_row, notices = (0, Notices()) if place is None else (place.first_row, place.notices)
     positions = np.arange(first_row, first_row + n, dtype=np.uint64)
     if y_logit is None:
@@ -287,10 +252,10 @@ def read_rows(
     notices.look(targets, given, weight, is_logit=y_logit is not None)
     rows = Rows(
         loss=chosen,
-        y_true=targets,
-        margin=np.ascontiguousarray(margin),
+        y_true=packed(targets),
+        margin=packed(margin),
         weight=weight,
-        row_id=positions if row_id is None else read_ids(row_id, n),
+        row_id=positions if row_id is None else packed(read_ids(row_id, n)),
         times=None if times is None else read_times(times, n),
     )
     if place is None:

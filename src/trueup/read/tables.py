@@ -45,23 +45,9 @@ def read_columns(
 ) -> dict[str, NDArray[Any]]:
     """Return the named columns of all files, one array each, in the order of the files.
 
-    Parameters
-    ----------
-    paths : path, glob or sequence of these
-        Parquet and CSV files; the files of a pattern are sorted by name.
-    columns : iterable of str, or mapping of str to Role
-        Names of columns, which every file must have, and what each is read for. Ids become their
-        64-bit integers.
-    dialect : Dialect, optional
-        How CSV files separate cells and decimals; recognised by default.
-    id_type : {"integer", "text"}, optional
-        What the ids are, where files differ.
-
-    Raises
-    ------
-    InvalidInputError
-        If a pattern matches nothing, a file is neither parquet nor CSV or unreadable, a column is
-        missing, no file has a row, or the files disagree about the type of a column.
+    Every file must have the columns, of types that agree; ``columns`` may say what each is read
+    for, and ids become their 64-bit integers. Separators of CSV files are recognised by default.
+    ``id_type`` ("integer" or "text") says what ids are, where files differ.
     """
     roles: dict[str, Role] = {}
     roles |= columns if isinstance(columns, Mapping) else dict.fromkeys(columns, "any")
@@ -92,14 +78,7 @@ def read_frame(path: Path) -> pd.DataFrame:
 def rows_of_files(paths: Paths, column: str, dialect: Dialect | None = None) -> Iterator[None]:
     """Say of a row that is refused by its index in all rows where it is in which file.
 
-    Parameters
-    ----------
-    paths : path, glob or sequence of these
-        What the rows were read from.
-    column : str
-        Any column of the files, by which rows are counted.
-    dialect : Dialect, optional
-        As the files were read.
+    ``column`` is any column of the files, by which rows are counted.
     """
     try:
         yield
@@ -114,10 +93,7 @@ def rows_of_files(paths: Paths, column: str, dialect: Dialect | None = None) -> 
 def _place_of(row: int, batches: Iterator[FileBatch]) -> str:
     for batch in batches:
         if row < batch.table.num_rows:
-            place = f"row {batch.first_row + row} of {batch.file}, counted from 0"
-            csv = batch.csv
-            line = None if csv is None else line_of(batch.file, batch.first_row + row, csv.sep)
-            return place if line is None else f"{place} (line {line} of the file)"
+            return batch.place(row)
         row -= batch.table.num_rows
     return f"row {row} after the last one"
 

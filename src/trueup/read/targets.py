@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 from trueup.errors import InvalidInputError, UnscorableInputError
 from trueup.losses import EPS, FloatArray, Loss
 from trueup.read.columns import (
-    LOST_LABEL,
     as_array,
     column,
     floats,
-    no_labels,
     plain_numbers,
     reads_as_missing,
     refuse_rows,
+    shown,
 )
 
+LOST_LABEL = "It looks like a missing label: drop its row, or fill it."
+_ZERO_OR_ONE = frozenset({"0", "1", "0.0", "1.0", "true", "false"})
 ROW_SUM_TOLERANCE = 1e-5  # float32 softmax outputs are off by about 1e-7 for each class
 SATURATING_LOGIT = {"float32": 16.6, "float16": 7.6}
 """Logit from which a probability of that type is exactly 1."""
@@ -182,7 +183,7 @@ def _binary_labels(raw: NDArray[Any], labels: Sequence[Any] | None) -> FloatArra
         return _class_indices(raw, labels, 2)
     raw = plain_numbers(raw)
     if raw.dtype.kind not in "fiub":
-        raise no_labels(raw)
+        raise _no_labels(raw)
     values = raw.astype(np.float64, copy=False)
     valid = (values == 0.0) | (values == 1.0)
     if not valid.all():
@@ -191,6 +192,23 @@ def _binary_labels(raw: NDArray[Any], labels: Sequence[Any] | None) -> FloatArra
             fix = "They look like probabilities: see that y_true is not exchanged with them."
         refuse_rows(~valid, floats(raw, "y_true"), "y_true must be 0 or 1", fix)
     return values
+
+
+def _no_labels(raw: NDArray[Any]) -> InvalidInputError:
+    """Return the refusal of labels that are no numbers: missing ones, a stray one, or names."""
+    rule = "y_true must be 0 and 1, or labels must name the classes"
+    values = [str(value).strip() for value in raw.tolist()]
+    lost = next((i for i, value in enumerate(values) if reads_as_missing(value)), None)
+    stray = next((i for i, value in enumerate(values) if value.lower() not in _ZERO_OR_ONE), None)
+    if lost is not None:
+        fix = f"{LOST_LABEL} If it is a class, pass labels=[negative, positive]."
+        return InvalidInputError(rule, f"{shown(raw[lost])} at index {lost}", fix)
+    if stray is not None and not _ZERO_OR_ONE.isdisjoint(value.lower() for value in values):
+        fix = "Correct the label or drop its row. Pass labels=[negative, positive] for other names."
+        return InvalidInputError(rule, f"{shown(raw[stray])} at index {stray}", fix)
+    names = ", ".join(map(shown, dict.fromkeys(values[:1_000])))
+    got = f"dtype {raw.dtype}, which holds {names[:80]}"
+    return InvalidInputError(rule, got, "Pass labels=[negative, positive].")
 
 
 def _class_indices(raw: NDArray[Any], labels: Sequence[Any] | None, n_classes: int) -> FloatArray:

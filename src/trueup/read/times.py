@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueup.arguments import LARGEST_FLOAT
 from trueup.errors import InvalidInputError
-from trueup.read.columns import refuse_missing, shown
+from trueup.read.columns import refuse_missing, require_shape, shown
 
 _ISO = "numbers or datetimes, or text in ISO 8601 such as 2024-01-31 or 2024-01-31T12:00+01:00"
 
@@ -19,21 +19,10 @@ _ISO = "numbers or datetimes, or text in ISO 8601 such as 2024-01-31 or 2024-01-
 def read_times(times: Any, n: int | None = None, *, time_format: str | None = None) -> NDArray[Any]:
     """Return times of shape (n,): numbers as they are, dates and datetimes as datetime64.
 
-    Parameters
-    ----------
-    times : array-like of shape (n,)
-        Numbers, dates, datetimes, or text in ISO 8601. Datetimes with a zone become instants of
-        UTC, whether or not the zones differ.
-    n : int, optional
-        Number of rows.
-    time_format : str, optional
-        Format of text, as in :meth:`datetime.datetime.strptime`, in place of ISO 8601. Integers
-        are then read as their text, so that ``"%Y%m%d"`` reads 20240131.
-
-    Raises
-    ------
-    InvalidInputError
-        If a time is missing, or no time of that kind: the order of day and month is never guessed.
+    Text is in ISO 8601, or in a ``time_format`` as of :meth:`datetime.datetime.strptime`, by which
+    integers are read as well: ``"%Y%m%d"`` reads 20240131. Datetimes with a zone become instants of
+    UTC, whether or not the zones differ. Missing times are refused, and the order of day and month
+    is never guessed.
 
     Examples
     --------
@@ -83,10 +72,8 @@ def _checked(array: NDArray[Any], n: int | None) -> NDArray[Any]:
         raise InvalidInputError(
             "times must be numbers or datetimes", f"dtype {array.dtype}", "Convert the column."
         )
-    if n is not None and len(array) != n:
-        raise InvalidInputError(
-            f"times must have shape ({n},)", str(array.shape), "Pass one time for each row."
-        )
+    if n is not None:
+        require_shape("times", array, n)
     missing = np.isnat(array) if array.dtype.kind == "M" else ~np.isfinite(array)
     if missing.any():
         index = int(np.flatnonzero(missing)[0])
@@ -141,11 +128,8 @@ def _from_iso(text: str) -> date:
 
 def _by_format(text: str, time_format: str) -> date:
     moment = datetime.strptime(text, time_format)
-    return moment if _has_hour(time_format) else moment.date()
-
-
-def _has_hour(time_format: str) -> bool:
-    return any(f"%{letter}" in time_format for letter in "HIcXsz")
+    has_hour = any(f"%{letter}" in time_format for letter in "HIcXsz")
+    return moment if has_hour else moment.date()
 
 
 def _refuse_unread(

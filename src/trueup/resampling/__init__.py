@@ -18,14 +18,5 @@ if TYPE_CHECKING:
     from trueup.resampling.nested import nested_resampling as nested_resampling
     from trueup.resampling.strategies import Bootstrap as Bootstrap
 
-_HOME = {
-    "Bootstrap": "strategies",
-    "GEEstimate": "estimate",
-    "corrected_t_interval": "aggregation",
-    "generalization_error": "generalization",
-    "nested_resampling": "nested",
-}
-
-__all__ = [*_HOME]
-
-__getattr__, __dir__ = hand_on(__name__, _HOME)
+__getattr__, __dir__ = hand_on(__name__)
+__all__ = __dir__()

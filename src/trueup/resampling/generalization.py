@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from sklearn.utils import indexable
 
 from trueup.errors import InvalidInputError
@@ -116,50 +114,43 @@ def generalization_error(
     >>> estimate.n_splits, estimate.n_train, estimate.low < estimate.value < estimate.high
     (5, 160.0, True)
     """
-    check_inducer(inducer)
+    fix = "A function takes (X_train, y_train) and returns a function of X."
+    check_inducer(inducer, "inducer must be an estimator with fit, or a function", fix)
 
     def induce(X_train: Any, y_train: Any, rows: Any) -> Any:  # noqa: ARG001
         return train(inducer, X_train, y_train)
 
-    data = read_data(X, y, groups)
-    plan = make_plan(
-        data,
+    return resample(
+        induce,
+        (X, y, groups),
         resampling,
         loss=loss,
         aggregate=aggregate,
         bias_split=split if calibrated else None,
         confidence_level=confidence_level,
         classifier=is_classifying(inducer),
+        n_jobs=n_jobs,
+        on_test_set=on_test_set,
     )
-    return resample(induce, data, plan, n_jobs=n_jobs, on_test_set=on_test_set)
 
 
-@dataclass(frozen=True)
-class Data:
-    """Rows that can be indexed, and their labels as an array."""
-
-    X: Any
-    y: Any
-    labels: NDArray[Any]
-    groups: Any
-
-
-def read_data(X: Any, y: Any, groups: Any = None) -> Data:
-    """Check that the rows belong together and can be indexed."""
-    labels = column(y, "y")
+def read_data(X: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:
+    """Return X, y and groups such that they can be indexed; refuse other lengths."""
+    column(y, "y")
     try:
-        X, y, groups = indexable(X, y, groups)
+        found: tuple[Any, Any, Any] = tuple(indexable(X, y, groups))
     except ValueError as error:
         raise InvalidInputError(
             "X, y and groups must have one entry for each row",
             f"other lengths ({error})",
             "Pass the same rows.",
         ) from None
-    return Data(X, y, labels, groups)
+    return found
 
 
-def make_plan(
-    data: Data,
+def resample(
+    induce: Induce,
+    data: tuple[Any, Any, Any],
     resampling: Any,
     *,
     loss: Any,
@@ -167,37 +158,28 @@ def make_plan(
     bias_split: Split | None,
     confidence_level: float,
     classifier: bool,
-) -> Plan:
-    """Check the arguments and draw the splits."""
+    n_jobs: int | None,
+    on_test_set: Callable[[int], object] | None = None,
+) -> GEEstimate:
+    """Check the arguments, draw the splits of X, y and groups, and carry them out."""
+    X, y, groups = read_data(*data)
+    labels = column(y, "y")
     check_aggregate(aggregate)
     if bias_split is not None and not isinstance(bias_split, Split):
         raise InvalidInputError(
             "split must be a Split", repr(bias_split), "Pass CrossFit(), HoldOut() or InSample()."
         )
-    measure = read_measure(loss, data.labels)
+    measure = read_measure(loss, labels)
     classifier = classifier or measure.classes is not None
-    splits = read_splits(resampling, data.X, data.labels, data.groups, classifier=classifier)
-    return Plan(
-        measure, splits, aggregate, bias_split if measure.point_wise else None, confidence_level
-    )
-
-
-def resample(
-    induce: Induce,
-    data: Data,
-    plan: Plan,
-    *,
-    n_jobs: int | None,
-    on_test_set: Callable[[int], object] | None = None,
-) -> GEEstimate:
-    """Carry out a plan."""
+    splits = read_splits(resampling, X, labels, groups, classifier=classifier)
+    bias_split = bias_split if measure.point_wise else None
+    plan = Plan(measure, splits, aggregate, bias_split, confidence_level)
     how = "list" if on_test_set is None else "generator"  # which not every backend knows
     predicted = []
     for one in Parallel(n_jobs=n_jobs, return_as=how)(
-        delayed(predict_split)(induce, data.X, data.y, pair, plan.measure)
-        for pair in plan.splits.pairs
+        delayed(predict_split)(induce, X, y, pair, measure) for pair in splits.pairs
     ):
         predicted.append(one)
         if on_test_set is not None:
             on_test_set(1)
-    return aggregated(predicted, data.labels, plan)
+    return aggregated(predicted, labels, plan)

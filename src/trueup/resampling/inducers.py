@@ -33,14 +33,10 @@ Induce = Callable[[Any, Any, IndexArray], Any]
 """``induce(X_train, y_train, train)`` returns a fitted estimator or a prediction function."""
 
 
-def check_inducer(inducer: Any) -> None:
+def check_inducer(inducer: Any, rule: str, fix: str) -> None:
     """Refuse what can't be trained: neither an estimator nor callable."""
     if isinstance(inducer, type) or not (hasattr(inducer, "fit") or callable(inducer)):
-        raise InvalidInputError(
-            "inducer must be an estimator with fit, or a function",
-            repr(inducer),
-            "A function takes (X_train, y_train) and returns a function of X.",
-        )
+        raise InvalidInputError(rule, repr(inducer), fix)
 
 
 def train(inducer: Any, X: Any, y: Any) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,81 +26,57 @@ _RANK_MEASURES: dict[str, SetFunction] = {
 }
 
 
-class Measure(ABC):
-    """A number for the labels and predictions of a set of rows."""
+@dataclass(frozen=True)
+class Measure:
+    """A number for the labels and predictions of a set of rows.
+
+    It is the mean of a ``loss``, whose calibrated value fits a bias on the rows of the set, or a
+    ``function`` of the set as a whole, such as AUC: that has no value per row and no bias term.
+    ``response`` is the method of a model that it takes; ``classes`` are None where y is a number.
+    """
 
     name: str
     response: str
-    greater_is_better: bool | None = False
-    point_wise: bool = True
     classes: Array | None = None
+    loss: Loss | None = None
+    function: SetFunction | None = None
+    greater_is_better: bool | None = False
 
-    @abstractmethod
+    @property
+    def point_wise(self) -> bool:
+        """Whether each row has a value."""
+        return self.loss is not None
+
     def values(
         self, y: Array, y_pred: Array, rows: IndexArray, split: Split | None
     ) -> tuple[float, float | None]:
         """Return the vanilla value and, where a split is given, the calibrated one."""
-
-
-class LossMeasure(Measure):
-    """The mean of a loss; its calibrated value fits a bias on the rows of the set."""
-
-    def __init__(self, loss: Loss, classes: Array | None) -> None:
-        self.loss, self.classes, self.name = loss, classes, loss.name
-        self.response = "predict" if classes is None else "predict_proba"
-
-    def values(
-        self, y: Array, y_pred: Array, rows: IndexArray, split: Split | None
-    ) -> tuple[float, float | None]:
         labels = None if self.classes is None else self.classes.tolist()
+        if self.function is not None:
+            value = float(self.function(y, y_pred))
+            if not np.isfinite(value):
+                raise UndefinedMetricError(f"{self.name} must be finite", str(value), _FIX_SET)
+            return value, None
+        assert self.loss is not None
         if split is None:
-            return self._vanilla(y, y_pred, labels), None
+            checked = read_rows(y, y_pred, loss=self.loss, labels=labels)
+            return float(checked.loss.values(checked.y_true, checked.margin).mean()), None
         result = evaluate(y, y_pred, loss=self.loss, split=split, labels=labels, row_id=rows)
         return result.vanilla, result.calibrated
 
-    def _vanilla(self, y: Array, y_pred: Array, labels: list[Any] | None) -> float:
-        rows = read_rows(y, y_pred, loss=self.loss, labels=labels)
-        return float(rows.loss.values(rows.y_true, rows.margin).mean())
 
+def _ranked(name: str, classes: Array) -> Measure:
+    """Return a ranking measure of two classes, which both must be in the set."""
 
-class SetMeasure(Measure):
-    """A measure of the set as a whole, such as AUC: it has no value per row and no bias term."""
-
-    response = "score"
-    point_wise = False
-
-    def __init__(self, name: str, function: SetFunction, greater_is_better: bool | None) -> None:
-        self.name, self.function, self.greater_is_better = name, function, greater_is_better
-
-    def values(
-        self,
-        y: Array,
-        y_pred: Array,
-        rows: IndexArray,  # noqa: ARG002
-        split: Split | None,  # noqa: ARG002
-    ) -> tuple[float, None]:
-        value = float(self.function(y, y_pred))
-        if not np.isfinite(value):
-            raise UndefinedMetricError(f"{self.name} must be finite", str(value), str(_FIX_SET))
-        return value, None
-
-
-class RankMeasure(SetMeasure):
-    """A ranking measure of two classes, which both must be in the set."""
-
-    def __init__(self, name: str, classes: Array) -> None:
-        super().__init__(name, _RANK_MEASURES[name], greater_is_better=True)
-        self.classes, self._positive = classes, classes[1]
-
-    def values(
-        self, y: Array, y_pred: Array, rows: IndexArray, split: Split | None
-    ) -> tuple[float, None]:
-        positive = y == self._positive
+    def function(y: Array, y_pred: Array) -> float:
+        positive = y == classes[1]
         if positive.all() or not positive.any():
             raise UndefinedMetricError(
-                f"y must hold both classes for {self.name}", f"one in {len(y)} rows", str(_FIX_SET)
+                f"y must hold both classes for {name}", f"one in {len(y)} rows", _FIX_SET
             )
-        return super().values(positive, y_pred, rows, split)
+        return _RANK_MEASURES[name](positive, y_pred)
+
+    return Measure(name, "score", classes, function=function, greater_is_better=True)
 
 
 _FIX_SET = 'Use stratified folds, or aggregate="pool".'
@@ -119,13 +95,14 @@ def read_measure(loss: Any, y: Array) -> Measure:
                 f"{len(classes)}",
                 "Pass a function measure(y_true, y_score) for more.",
             )
-        return RankMeasure(loss, classes)
+        return _ranked(loss, classes)
     if isinstance(loss, (str, Loss)):
         return _loss_measure(loss, y)
     if not callable(loss):
         raise InvalidInputError(f"loss must be {_KNOWN}", repr(loss), "Check the spelling.")
     name = getattr(loss, "__name__", type(loss).__name__)
-    return SetMeasure(name, loss, getattr(loss, "greater_is_better", _direction(name)))
+    greater = getattr(loss, "greater_is_better", _direction(name))
+    return Measure(name, "score", function=loss, greater_is_better=greater)
 
 
 def _direction(name: str) -> bool | None:
@@ -142,8 +119,9 @@ def _loss_measure(loss: str | Loss, y: Array) -> Measure:
     if isinstance(loss, str) and loss not in LOSSES:
         raise InvalidInputError(f"loss must be {_KNOWN}", repr(loss), "Check the spelling.")
     chosen = get_loss(loss)
-    probabilities = chosen.task in ("binary", "multiclass")
-    return LossMeasure(chosen, _classes(y) if probabilities else None)
+    if chosen.task in ("binary", "multiclass"):
+        return Measure(chosen.name, "predict_proba", _classes(y), chosen)
+    return Measure(chosen.name, "predict", loss=chosen)
 
 
 def _classes(y: Array) -> Array:

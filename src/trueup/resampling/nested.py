@@ -12,8 +12,8 @@ from trueup.errors import InvalidInputError
 from trueup.losses import Loss
 from trueup.resampling.aggregation import Aggregate
 from trueup.resampling.estimate import GEEstimate
-from trueup.resampling.generalization import make_plan, read_data, resample
-from trueup.resampling.inducers import is_classifying, train
+from trueup.resampling.generalization import resample
+from trueup.resampling.inducers import check_inducer, is_classifying, train
 from trueup.resampling.measures import SetFunction
 from trueup.resampling.strategies import IndexArray
 from trueup.splits import CrossFit, Split
@@ -97,22 +97,22 @@ def nested_resampling(
     4
     """
     _check(tuner, inner)
-    data = read_data(X, y, groups)
 
     def induce(X_train: Any, y_train: Any, rows: IndexArray) -> Any:
         extra = {} if groups is None else {"groups": np.asarray(groups)[rows]}
         return _tuned(tuner, inner)(X_train, y_train, **extra)
 
-    plan = make_plan(
-        data,
+    return resample(
+        induce,
+        (X, y, groups),
         outer,
         loss=loss,
         aggregate=aggregate,
         bias_split=split if calibrated else None,
         confidence_level=confidence_level,
         classifier=is_classifying(tuner),
+        n_jobs=n_jobs,
     )
-    return resample(induce, data, plan, n_jobs=n_jobs)
 
 
 def _tuned(tuner: Any, inner: Any) -> Callable[..., Any]:
@@ -139,12 +139,8 @@ def _inner_name(tuner: Any) -> str:
 
 
 def _check(tuner: Any, inner: Any) -> None:
-    if isinstance(tuner, type) or not (hasattr(tuner, "fit") or callable(tuner)):
-        raise InvalidInputError(
-            "tuner must be a self-tuning estimator or a function",
-            repr(tuner),
-            "Pass for example GridSearchCV(estimator, grid).",
-        )
+    fix = "Pass for example GridSearchCV(estimator, grid)."
+    check_inducer(tuner, "tuner must be a self-tuning estimator or a function", fix)
     if hasattr(tuner, "fit"):
         _inner_name(tuner)
     if not (isinstance(inner, (int, np.integer)) or hasattr(inner, "split")):

@@ -26,6 +26,7 @@ from sklearn.model_selection import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
+from trueup.arguments import whole_number
 from trueup.errors import InvalidInputError
 
 IndexArray = NDArray[np.intp]
@@ -59,10 +60,7 @@ class Bootstrap:
     random_state: Any = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_splits, (int, np.integer)) or self.n_splits < 1:
-            raise InvalidInputError(
-                "n_splits must be a positive integer", repr(self.n_splits), "30 is usual."
-            )
+        whole_number("n_splits", self.n_splits, 1, "30 is usual.")
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:  # noqa: ARG002
         """Return the number of draws."""
@@ -74,13 +72,7 @@ class Bootstrap:
         y: Any = None,  # noqa: ARG002
         groups: Any = None,  # noqa: ARG002
     ) -> Iterator[tuple[IndexArray, IndexArray]]:
-        """Yield the rows of each training set, with repetitions, and of its test set.
-
-        Raises
-        ------
-        InvalidInputError
-            If there are fewer than two rows.
-        """
+        """Yield the rows of each training set, with repetitions, and of its test set."""
         n = _num_samples(X)
         if n < 2:
             raise InvalidInputError("X must hold at least 2 rows", str(n), "Pass more rows.")
@@ -109,17 +101,7 @@ _NO_INTERVAL = {
 
 @dataclass(frozen=True)
 class Splits:
-    """Train-test splits of one data set.
-
-    Attributes
-    ----------
-    pairs : tuple of pairs of index arrays
-        Training rows and test rows.
-    name : str
-        The strategy, as its repr.
-    no_interval : str or None
-        Why the strategy has no interval; None where it has one.
-    """
+    """Train-test splits of one data set, and why their strategy has no interval, if it has none."""
 
     pairs: Pairs
     name: str
@@ -134,10 +116,7 @@ class Splits:
 def read_splits(resampling: Any, X: Any, y: Any, groups: Any, *, classifier: bool) -> Splits:
     """Return the splits of a strategy: a splitter, a number of folds, or pairs of index arrays.
 
-    Raises
-    ------
-    InvalidInputError
-        If the strategy is none of them, gives no split or an empty part, or a row is on both sides.
+    Refused are others, those that give no split or an empty part, and a row on both sides.
     """
     if isinstance(resampling, str | type) or resampling is None:
         raise InvalidInputError(

@@ -31,20 +31,10 @@ _SAFE = 1e-150
 class Sample:
     """Rows or points to score, and how many rows they stand for.
 
-    Attributes
-    ----------
-    loss : Loss
-        What is scored.
-    y_true, margin : float arrays of m rows or points
-        Labels and predictions on the scale of the bias.
-    weight, squared_weight : float array of shape (m,) or None
-        Sums of the weights, and of their squares, of the rows that each stands for; None: ones.
-    group : int array of shape (m,)
-        Group of the split.
-    row_counts : int array of shape (n_groups,)
-        Rows of each group.
-    support : int array of shape (n_groups, n_classes)
-        Rows of positive weight in each group and class; one column where there are no classes.
+    ``weight`` and ``squared_weight`` are sums of the weights, and of their squares, of the rows
+    that each of m points stands for; None: ones. ``row_counts`` (n_groups,) are rows of each group,
+    ``support`` (n_groups, n_classes) those of positive weight in each class; one column where there
+    are no classes.
     """
 
     loss: Loss
@@ -65,10 +55,8 @@ def score(
 ) -> Evaluation:
     """Return the vanilla and the calibrated loss of a sample.
 
-    Raises
-    ------
-    UndefinedMetricError
-        If the bias rows lack a class, no row is left to score, or float64 can't hold the result.
+    They are undefined where the bias rows lack a class, no row is left to score, or float64 can't
+    hold the result.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
         result = _score(sample, split, fingerprint, fields)
@@ -93,7 +81,8 @@ def _score(
     groups = [part.scored for part in parts]
     n, n_scored = int(sample.support.sum()), int(sample.support[groups].sum())
     vanilla, calibrated = _mean(values, weight), _mean(corrected, own_weight)
-    split_name = repr(split)
+    split_name, has_classes = repr(split), loss.task in ("binary", "multiclass")
+    n_classes = sample.support.shape[1] if has_classes else None
     return Evaluation(
         vanilla=vanilla,
         calibrated=calibrated,
@@ -113,7 +102,7 @@ def _score(
         n=int(sample.row_counts.sum()),
         n_scored=int(sample.row_counts[groups].sum()),
         fingerprint=f"{fingerprint:032x}:{split_name}",
-        spec=EvaluationSpec(loss.name, split_name, _n_classes(sample)),
+        spec=EvaluationSpec(loss.name, split_name, n_classes),
     )
 
 
@@ -238,7 +227,3 @@ def _take(weight: FloatArray | None, rows: _Rows) -> FloatArray | None:
 
 def _plain(bias: FloatArray) -> BiasTerm:
     return float(bias) if bias.ndim == 0 else tuple(float(term) for term in bias)
-
-
-def _n_classes(sample: Sample) -> int | None:
-    return sample.support.shape[1] if sample.loss.task in ("binary", "multiclass") else None

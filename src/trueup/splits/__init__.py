@@ -12,8 +12,8 @@ from trueup.splits.assignment import (
     Rolling,
     Split,
     kernel_rule,
+    parse_split,
 )
-from trueup.splits.text import parse_split
 
 __all__ = [
     "CrossFit",

@@ -6,11 +6,12 @@ from. Nothing else is needed, so the same split works on arrays and on summaries
 
 from __future__ import annotations
 
+import ast
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,12 @@ from numpy.typing import NDArray
 
 from trueup._kernels import UInt64Array
 from trueup._kernels.hashing import HashRule
+from trueup.arguments import check_fraction, whole_number
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.splits.periods import period_numbers, read_period
 
 GroupArray = NDArray[np.intp]
+_WHOLE = "Pass a whole number."
 
 
 @dataclass(frozen=True)
@@ -105,8 +108,8 @@ class CrossFit(HashedSplit):
     salt: int = 0
 
     def __post_init__(self) -> None:
-        _set(self, "folds", _integer("folds", self.folds, minimum=2))
-        _set(self, "salt", _integer("salt", self.salt))
+        _set(self, "folds", whole_number("folds", self.folds, 2, _WHOLE))
+        _set(self, "salt", whole_number("salt", self.salt, None, _WHOLE))
 
     @property
     def n_groups(self) -> int:
@@ -147,12 +150,9 @@ class HoldOut(HashedSplit):
     min_class_count = 10
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.bias_fraction, Real) and 0.0 < self.bias_fraction < 1.0):
-            raise InvalidInputError(
-                "bias_fraction must be in (0, 1)", repr(self.bias_fraction), "The paper uses 0.1."
-            )
+        check_fraction("bias_fraction", self.bias_fraction, "The paper uses 0.1.")
         _set(self, "bias_fraction", float(self.bias_fraction))
-        _set(self, "salt", _integer("salt", self.salt))
+        _set(self, "salt", whole_number("salt", self.salt, None, _WHOLE))
 
     @property
     def n_groups(self) -> int:
@@ -245,11 +245,48 @@ def _set(split: Split, name: str, value: object) -> None:
     object.__setattr__(split, name, value)
 
 
-def _integer(name: str, value: object, minimum: int | None = None) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise InvalidInputError(f"{name} must be an integer", repr(value), "Pass a whole number.")
-    if minimum is not None and value < minimum:
-        raise InvalidInputError(
-            f"{name} must be at least {minimum}", repr(value), "Pass a larger number."
-        )
-    return int(value)
+_SPLITS: dict[str, type[Split]] = {
+    split.__name__: split for split in (CrossFit, HoldOut, InSample, Rolling)
+}
+_WORD = re.compile(r"(\(\s*(?:period\s*=\s*)?)(\d+\s*[A-Za-z]+|[a-z]+)(?=\s*\))")
+"""A bare word as the only argument."""
+
+
+def parse_split(text: str) -> Split:
+    """Return the split that a text such as ``repr(split)`` names; refuse any other text.
+
+    It is the name of a split, with Python literals as arguments where it takes any: ``"CrossFit"``,
+    ``"HoldOut(0.2, salt=1)"``, ``"Rolling('month')"``. The quotes of a duration or month may be
+    left out. Nothing is executed.
+
+    Examples
+    --------
+    >>> parse_split("CrossFit(folds=10)")
+    CrossFit(folds=10, salt=0)
+    >>> parse_split(repr(InSample()))
+    InSample()
+    >>> parse_split("Rolling(7d)")
+    Rolling(period='7d')
+    """
+    try:
+        call = ast.parse(_WORD.sub(r"\1'\2'", text.strip()), mode="eval").body
+        if isinstance(call, ast.Name):
+            return _SPLITS[call.id]()
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+            return _SPLITS[call.func.id](
+                *(ast.literal_eval(argument) for argument in call.args),
+                **{str(word.arg): ast.literal_eval(word.value) for word in call.keywords},
+            )
+    except InvalidInputError:
+        raise
+    except (SyntaxError, KeyError, TypeError, ValueError) as error:
+        raise _not_a_split(text) from error
+    raise _not_a_split(text)
+
+
+def _not_a_split(text: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"split must be one of {', '.join(_SPLITS)} with its arguments",
+        repr(text),
+        "Write it as in Python, such as CrossFit(folds=5).",
+    )

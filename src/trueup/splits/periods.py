@@ -6,7 +6,7 @@ import re
 import sys
 from datetime import timedelta
 from numbers import Real
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,50 +16,23 @@ from trueup.errors import InvalidInputError
 MONTH = "month"
 
 _NANOSECONDS = {
-    "d": 86_400_000_000_000,
-    "h": 3_600_000_000_000,
-    "min": 60_000_000_000,
-    "s": 1_000_000_000,
-    "ms": 1_000_000,
-    "us": 1_000,
+    "d": 86_400 * 10**9,
+    "h": 3_600 * 10**9,
+    "min": 60 * 10**9,
+    "s": 10**9,
+    "ms": 10**6,
+    "us": 10**3,
     "ns": 1,
 }
-_UNIT_OF = {
-    **{unit: unit for unit in _NANOSECONDS},
-    "day": "d",
-    "days": "d",
-    "hour": "h",
-    "hours": "h",
-    "minute": "min",
-    "minutes": "min",
-    "second": "s",
-    "seconds": "s",
-}
-_NUMPY_UNIT: dict[str, Literal["D", "h", "m", "s", "ms", "us", "ns"]] = {
-    "d": "D",
-    "h": "h",
-    "min": "m",
-    "s": "s",
-    "ms": "ms",
-    "us": "us",
-    "ns": "ns",
-}
-_WEEKS = ("w", "week", "weeks")
+_UNIT_OF = {"day": "d", "hour": "h", "minute": "min", "second": "s"}  # and their plurals
 _TEXT = re.compile(r"(\d+)\s*([a-z]+)").fullmatch
 
 
 def read_period(period: Any) -> float | str:
     """Return a positive number, "month", or a duration as text, the same for equal durations.
 
-    Parameters
-    ----------
-    period : number, str, timedelta, numpy.timedelta64 or pandas.Timedelta
-        Text is "month", or a whole number and a unit: d, h, min, s, ms, us, ns, or w for weeks.
-
-    Raises
-    ------
-    InvalidInputError
-        If it is none of these, or not positive.
+    Text is "month", or a whole number and a unit: d, h, min, s, ms, us, ns, or w for weeks.
+    Durations are timedeltas of Python, numpy or pandas too.
 
     Examples
     --------
@@ -89,17 +62,7 @@ def read_period(period: Any) -> float | str:
 def period_numbers(times: NDArray[Any], period: float | str) -> NDArray[Any]:
     """Return the period that each time falls into, in order of time.
 
-    Parameters
-    ----------
-    times : array of shape (n,)
-        Numbers or datetimes, as :func:`trueup.read.times.read_times` returns them.
-    period : float or str
-        What :func:`read_period` returned.
-
-    Raises
-    ------
-    InvalidInputError
-        If a number meets datetimes, or a duration or a month meets numbers.
+    Refused are a number that meets datetimes, and a duration or a month that meets numbers.
     """
     duration, are_datetimes = duration_of(period), times.dtype.kind == "M"
     if are_datetimes and not isinstance(period, str):
@@ -126,7 +89,10 @@ def period_numbers(times: NDArray[Any], period: float | str) -> NDArray[Any]:
 def duration_of(period: float | str) -> np.timedelta64 | None:
     """Return a duration that ``read_period`` gave; None for a number and for months."""
     found = _TEXT(period) if isinstance(period, str) else None
-    return None if found is None else np.timedelta64(int(found[1]), _NUMPY_UNIT[found[2]])
+    if found is None:
+        return None
+    unit: Any = {"d": "D", "min": "m"}.get(found[2], found[2])  # as numpy says it
+    return np.timedelta64(int(found[1]), unit)
 
 
 def _nanoseconds_of(period: Any) -> int | None:
@@ -139,9 +105,10 @@ def _nanoseconds_of(period: Any) -> int | None:
     if found is None:
         return None
     count, word = int(found[1]), found[2]
-    if word in _WEEKS:
+    if word in ("w", "week", "weeks"):
         return count * 7 * _NANOSECONDS["d"]
-    return count * _NANOSECONDS[_UNIT_OF[word]] if word in _UNIT_OF else None
+    unit = _UNIT_OF.get(word.removesuffix("s"), word)
+    return count * _NANOSECONDS[unit] if unit in _NANOSECONDS else None
 
 
 def _of_numpy(period: np.timedelta64) -> int | None:

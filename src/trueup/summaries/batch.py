@@ -13,11 +13,11 @@ from trueup._kernels import Engine
 from trueup._kernels.hashing import HashRule
 from trueup._kernels.plain import PlainRows
 from trueup.errors import InvalidInputError
+from trueup.fields.columns import require_fields
 from trueup.fields.levels import Levels
 from trueup.losses import FloatArray, Loss
 from trueup.losses.elementary import expit
 from trueup.read.columns import as_array, column, read_weight
-from trueup.read.frames import require_fields
 from trueup.read.ids import read_ids
 from trueup.read.rows import Notices, Place, Rows, read_rows
 from trueup.summaries.field import FieldSummary, read_whole_levels
@@ -108,7 +108,11 @@ def make_batch(
         raise InvalidInputError("y_true must be given", "None", "Pass the labels.")
     given = {name: as_array(values, name) for name, values in columns.items() if values is not None}
     n = len(column(given["y_true"], "y_true"))
-    batch = Batch(given, _read_fields(fields, loss, n), labels, n)
+    levels: dict[str, Levels] = {}
+    if fields is not None and n:
+        require_fields(fields, loss)
+        levels = {name: read_whole_levels(values, name, n) for name, values in fields.items()}
+    batch = Batch(given, levels, labels, n)
     in_columns = all(values.ndim in (1, 2) and len(values) == n for values in given.values())
     if n and not (in_columns and ("y_pred" in given) != ("y_logit" in given)):
         batch.refuse(loss)
@@ -135,10 +139,3 @@ def _is_plain(values: NDArray[Any], kinds: str = "fiub") -> bool:
 
 def _contiguous(values: NDArray[Any]) -> FloatArray:
     return np.ascontiguousarray(values, dtype=np.float64)
-
-
-def _read_fields(fields: Mapping[str, Any] | None, loss: Loss, n: int) -> dict[str, Levels]:
-    if fields is None or n == 0:
-        return {}
-    require_fields(fields, loss)
-    return {name: read_whole_levels(values, name, n) for name, values in fields.items()}

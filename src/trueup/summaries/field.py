@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from trueup._kernels import engine
+import trueup._kernels as kernels
 from trueup.errors import InvalidInputError, StateMismatchError
 from trueup.fields.calibration import FieldCalibration, calibration_of
-from trueup.fields.columns import require_rows, sums_by_code
+from trueup.fields.cells import TABLE_COLUMNS, LevelSums
+from trueup.fields.columns import sums_by_code
 from trueup.fields.distribution import binomial_deviation, binomial_p_values
 from trueup.fields.levels import Levels, read_levels, require_few_levels
 from trueup.fields.noise import measure_noise
-from trueup.fields.sums import TABLE_COLUMNS, LevelSums
 from trueup.losses import FloatArray
-from trueup.read.columns import column, read_weight
+from trueup.read.columns import column, read_weight, require_rows
 from trueup.read.frames import by_position
 from trueup.read.targets import read_binary_labels, read_probabilities
-from trueup.summaries.exactness import require_total_weight
+from trueup.summaries.points import require_total_weight
 from trueup.summaries.storage import corrupt
 
 _EPSILON, _SEED = 0.01, 0
@@ -55,13 +55,7 @@ class FieldSummary:
 
     @classmethod
     def restored(cls, name: str, levels: Iterable[str], sums: FloatArray) -> FieldSummary:
-        """Return the summary with stored sums.
-
-        Raises
-        ------
-        CorruptFileError
-            If no rows could have these sums.
-        """
+        """Return the summary with stored sums; a CorruptFileError if no rows could have these."""
         total, label, proba, proba_square, weight_square, count, uncertain = sums.T[:7]
         possible = (sums >= 0.0).all() and np.isfinite(sums).all()
         bounded = [part <= total * (1.0 + 1e-9) for part in (label, proba, proba_square)]
@@ -89,7 +83,7 @@ class FieldSummary:
             read_weight(sample_weight, len(label)),
             FieldSummary(self.name, levels.names),
         )
-        engine().add_cells(levels.codes, label, proba, weight, batch.sums)
+        kernels.engine.add_cells(levels.codes, label, proba, weight, batch.sums)
         self.merge(batch)
 
     def merge(self, other: FieldSummary) -> None:

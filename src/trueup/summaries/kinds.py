@@ -10,7 +10,7 @@ from trueup.summaries.logit_grid import LogitGrid
 from trueup.summaries.loss import LossSummary
 from trueup.summaries.poisson import PoissonMoments
 from trueup.summaries.residual import ResidualMoments
-from trueup.summaries.storage import corrupt, split_from_json, unpack
+from trueup.summaries.storage import corrupt, split_of, unpack
 
 
 class LogLossSummary(LossSummary):
@@ -166,7 +166,7 @@ def from_bytes(data: bytes) -> LossSummary:
             repr(header.get("kind")),
             "Pass what to_bytes() returned.",
         )
-    split = split_from_json(header.get("split"))
+    split = split_of(header.get("split"))
     counts = arrays.get("row_counts")
     if counts is None or counts.shape != (split.n_groups,):  # before a state of that size is made
         raise corrupt("as many groups as its split")

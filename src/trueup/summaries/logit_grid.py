@@ -32,8 +32,6 @@ _WEIGHTS_OF_MOMENTS = np.linalg.inv(np.vander(_NODES, increasing=True).T)
 class LogitGrid(State):
     """Moments by group, label and bin; tails by group, label and side.
 
-    Notes
-    -----
     24 KiB for each group, and 48 KiB with weights, which need sums over ``w^2`` as well for the
     standard errors.
     """

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from trueup._kernels import Engine, UInt64Array, engine
+import trueup._kernels as _kernels
+from trueup._kernels import Engine, UInt64Array
 from trueup.arguments import whole_number
 from trueup.arrays import Arrays
 from trueup.errors import InvalidInputError, StateMismatchError, UndefinedMetricError
@@ -18,14 +19,12 @@ from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Split, kernel_rule
 from trueup.summaries.batch import Batch, make_batch, probability_columns
-from trueup.summaries.exactness import require_exact_biases, require_magnitude
 from trueup.summaries.field import FieldSummary, require_same_fields
 from trueup.summaries.logit_grid import LogitGrid
-from trueup.summaries.points import State
+from trueup.summaries.points import RowTotals, State, require_exact_biases, require_magnitude
 from trueup.summaries.poisson import PoissonMoments
 from trueup.summaries.residual import ResidualMoments
-from trueup.summaries.storage import fields_from_json, pack, require_like, split_to_json
-from trueup.summaries.totals import RowTotals
+from trueup.summaries.storage import fields_from_json, pack, require_like
 
 _DEFAULT_SPLIT = CrossFit()
 _CAREFUL_ROWS = 1 << 13  # after a row that the kernel doesn't take, before it is tried again
@@ -192,7 +191,7 @@ class LossSummary:
         """Return the summary as bytes, for :func:`trueup.summaries.from_bytes`."""
         header = {
             "kind": type(self).__name__,
-            "split": split_to_json(self.split),
+            "split": repr(self.split),
             "totals": self._totals.to_json(),
             "fields": {name: list(field.levels) for name, field in self._fields.items()},
         }
@@ -218,7 +217,7 @@ class LossSummary:
 
     def _summarise(self, batch: Batch, threads: int) -> tuple[Self, Notices]:
         """Return the summary of a batch; its blocks are dealt out to the threads."""
-        kernels = engine()
+        kernels = _kernels.engine
         try:
             shares = batch.map_shares(
                 lambda share: self._summarise_share(batch, share, kernels), kernels.BLOCK, threads

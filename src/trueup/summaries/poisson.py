@@ -64,8 +64,6 @@ class _LinearDeviance(PoissonDeviance):
 class PoissonMoments(State):
     """``sum w x x^T`` and ``sum w^2 x x^T`` of each group, with ``x = (1, (a, y, mu) - centre)``.
 
-    Notes
-    -----
     The centre of a group is the mean of the rows it has seen, as in ``ResidualMoments``.
     """
 

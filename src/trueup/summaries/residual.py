@@ -26,10 +26,8 @@ _WEIGHTS_OF_MOMENTS = np.linalg.inv(np.vander(_NODES, increasing=True).T)
 class ResidualMoments(State):
     """``sum w (r - centre)^k`` and ``sum w^2 (r - centre)^k``, k = 0 to 4, of each group.
 
-    Notes
-    -----
-    The centre of a group is the mean of the residuals it has seen; a merge moves both states to
-    the common mean, which keeps the digits of a small spread around a large mean.
+    The centre of a group is the mean of the residuals it has seen; a merge moves both states to the
+    common mean, which keeps the digits of a small spread around a large mean.
     """
 
     def __init__(self, n_groups: int) -> None:

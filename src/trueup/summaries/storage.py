@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from trueup.arrays import Arrays, from_npz, to_npz
 from trueup.errors import CorruptFileError, InvalidInputError
-from trueup.splits import CrossFit, HoldOut, InSample, Split
+from trueup.splits import Split, parse_split
 
-VERSION = 1
-_SPLITS: dict[str, type[Split]] = {cls.__name__: cls for cls in (CrossFit, HoldOut, InSample)}
+VERSION = 2
+_LONGEST_SPLIT = 200
 
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -25,15 +25,7 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
-    """Return the header and the arrays of ``pack``.
-
-    Raises
-    ------
-    CorruptFileError
-        If the bytes are no summary.
-    InvalidInputError
-        If they are one of another version.
-    """
+    """Return the header and the arrays of ``pack``; refuse other bytes and another version."""
     arrays = from_npz(data, "data must be the bytes of a summary")
     try:
         header = json.loads(arrays.pop("header").tobytes())
@@ -69,21 +61,14 @@ def require_like(arrays: Arrays, pattern: Arrays) -> None:
         raise corrupt(f"the arrays {sorted(pattern)} and no others")
 
 
-def split_to_json(split: Split) -> dict[str, Any]:
-    """Return a split as plain values."""
-    return {"name": type(split).__name__, "options": dict(vars(split))}
-
-
-def split_from_json(plain: Any) -> Split:
-    """Return the split of ``split_to_json``; refuse any that the table of splits does not hold."""
-    if not (isinstance(plain, dict) and isinstance(plain.get("options"), dict)):
-        raise corrupt("a split")
-    if str(plain.get("name")) not in _SPLITS:
-        raise corrupt(f"a split among {sorted(_SPLITS)}")
-    kind = _SPLITS[str(plain["name"])]
-    if plain["options"].keys() - {part.name for part in fields(kind)}:  # type: ignore[arg-type]  # each split is a dataclass
-        raise corrupt(f"the options of {kind.__name__}")
-    return kind(**plain["options"])
+def split_of(text: Any) -> Split:
+    """Return the split of a text; refuse any that is none of trueup's for summaries."""
+    with suppress(InvalidInputError):
+        if isinstance(text, str) and len(text) <= _LONGEST_SPLIT:
+            split = parse_split(text)
+            if split.n_groups is not None:
+                return split
+    raise corrupt("a split")
 
 
 def fields_from_json(plain: Any) -> dict[str, list[str]]:

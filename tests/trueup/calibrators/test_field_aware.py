@@ -192,7 +192,7 @@ class TestNeural:
         from trueup.calibrators.networks.neural_training import AuxiliaryNetwork
 
         torch.manual_seed(0)
-        training = Training(4, (8, 8), 1e-3, 0.0, 256, 1, 1, seed=0)
+        training = Training(4, (8, 8), 1e-3, 0.0, 256, 1, 1, random_state=0)
         network = AuxiliaryNetwork([5, 7], 1, training)
         torch.nn.init.normal_(network.layers[-1].weight)
         codes = np.array([[1, 1], [4, 6], [0, 3], [0, 0]])

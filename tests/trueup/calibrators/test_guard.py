@@ -15,7 +15,7 @@ from trueup.calibrators import (
     PlattCalibrator,
     ShiftCalibrator,
 )
-from trueup.calibrators.judging.paired_change import field_error_change, log_loss_change
+from trueup.calibrators.judging.drift import field_error_change, log_loss_change
 from trueup.errors import InvalidInputError
 
 
@@ -184,7 +184,7 @@ def test_field_offsets_are_kept_for_biased_sites():
     ("options", "times", "message"),
     [
         ({"check_fraction": 1.0}, None, r"check_fraction must be in \(0, 1\)"),
-        ({"confidence_level": 0.2}, None, r"confidence_level in \[0.5, 1\)"),
+        ({"confidence_level": 0.2}, None, r"confidence_level must be in \[0.5, 1\)"),
         ({}, [1, 2], r"times must have shape \(40,\); got \(2,\)"),
         ({}, [1] * 40, "times must leave rows in both parts; got 40 of 40"),
     ],

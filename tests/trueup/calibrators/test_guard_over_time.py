@@ -145,7 +145,7 @@ def test_without_gain_and_drift_it_is_kept_rarely():
 @pytest.mark.parametrize(
     ("options", "times", "message"),
     [
-        ({"n_origins": 3}, DAY, "n_origins must be at least 4; got 3"),
+        ({"n_origins": 3}, DAY, "n_origins must be an integer of at least 4; got 3"),
         ({"priority": "ece"}, DAY, 'priority must be "field" or "log_loss"; got \'ece\''),
         ({"windows": (2.0,)}, DAY, r"windows must be shares in \(0, 1\]"),
         ({"windows": ()}, DAY, r"windows must be shares in \(0, 1\]"),

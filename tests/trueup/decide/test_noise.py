@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trueup.decide.noise import seed_noise
+from trueup.decide.race import seed_noise
 
 
 def test_two_configurations_by_hand():

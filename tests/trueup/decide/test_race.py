@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from trueup.decide.e_process import log_evidence_known_variance, log_evidence_student
-from trueup.decide.noise import seed_noise
-from trueup.decide.race import RaceRule
+from trueup.decide.race import RaceRule, seed_noise
 from trueup.errors import InvalidInputError
 from trueup_optuna.final.allocation import next_training
 

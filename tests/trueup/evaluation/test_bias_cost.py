@@ -107,7 +107,7 @@ THREE = np.full((6, 3), 1.0 / 3.0)
         ),
         (
             lambda: bias_cost_interval(LABEL, y_logit=LOGIT, n_resamples=99),
-            "n_resamples must be at least 100; got 99",
+            "n_resamples must be an integer of at least 100; got 99",
         ),
     ],
 )

@@ -175,7 +175,7 @@ def test_an_error_says_from_where_its_index_counts(threads, frame, tmp_path, mon
     monkeypatch.setattr(trueup.read.files, "_BATCH_ROWS", 1_000)
     frame.loc[2_005, "p"] = 1.5
     frame.to_parquet(tmp_path / "a.parquet")
-    message = r"got 1\.5 at index 5\. .* counts from row 2000 of .*a\.parquet"
+    message = r"got 1\.5 at index 5\. .* It is row 2005 of .*a\.parquet"
     with pytest.raises(InvalidInputError, match=message):
         evaluate_files(tmp_path / "a.parquet", y_true="click", y_proba="p", threads=threads)
 

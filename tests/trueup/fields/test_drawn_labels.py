@@ -8,7 +8,7 @@ from scipy.stats import binom
 from tests.trueup.field_cells import cells_of
 
 from trueup.fields.distribution import binomial_p_values, two_sided_p_values
-from trueup.fields.drawn_labels import Plan, draw_levels, draw_rows
+from trueup.fields.noise import Plan, draw_levels, draw_rows
 
 N_DRAWS = 500
 

@@ -20,9 +20,9 @@ from trueup import (
 )
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.fields.calibration import shrunk_offsets
+from trueup.fields.cells import squared_error
 from trueup.fields.distribution import mean_absolute_deviation, two_sided_p_values
 from trueup.fields.levels import read_levels
-from trueup.fields.sums import squared_error
 
 RNG = np.random.default_rng(0)
 N = 3000

@@ -67,10 +67,10 @@ def test_tied_probabilities_leave_bins_empty_and_out():
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (([0, 1], [0.5]), {}, r"y_proba must have one probability for each row of y_true \(2\)"),
-        (([], []), {}, "and at least one; got 0"),
+        (([0, 1], [0.5]), {}, r"y_proba must have as many rows as y_true \(2\); got 1"),
+        (([], []), {}, "at least one row; got 0"),
         (([0, 1], [0.5, 1.5]), {}, r"must be in \[0, 1\]; got 1.5 at index 1"),
-        (([0, 1], [0.5, 0.5]), {"n_bins": 0}, "n_bins must be at least 1; got 0"),
+        (([0, 1], [0.5, 0.5]), {"n_bins": 0}, "n_bins must be an integer of at least 1; got 0"),
         (([0, 1], [0.5, 0.5]), {"strategy": "equal"}, 'strategy must be "uniform" or "quantile"'),
         (([0, 1], [0.5, 0.5]), {"confidence_level": 1.0}, r"confidence_level must be in \(0, 1\)"),
     ],

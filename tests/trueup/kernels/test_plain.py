@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import expit
-from tests.engines import require_engine
+from tests.engines import require_engine, use_engine
 
 from trueup import CrossFit, HoldOut, InSample
 from trueup._kernels import numpy_engine
@@ -62,7 +62,7 @@ def test_groups_are_those_of_the_split(split):
 
 
 def summarised(kind, split, engine_name, monkeypatch, columns, **options):
-    monkeypatch.setenv("TRUEUP_ENGINE", engine_name)
+    use_engine(engine_name, monkeypatch)
     summary = kind(split)
     for part in (slice(0, 80_001), slice(80_001, None)):
         given = {name: values[part] for name, values in columns.items()}

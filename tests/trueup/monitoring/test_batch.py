@@ -7,8 +7,7 @@ import pytest
 
 from trueup.errors import InvalidInputError
 from trueup.monitoring import ConsensusEstimator, OneStepCheckModel
-from trueup.monitoring.batch import Batch
-from trueup.monitoring.features import FeatureEncoder
+from trueup.monitoring.features import Batch, FeatureEncoder
 
 
 def frame(n, seed=0):
@@ -20,7 +19,7 @@ def frame(n, seed=0):
 @pytest.fixture
 def parts(monkeypatch):
     """Let a part have 7 rows."""
-    monkeypatch.setattr("trueup.monitoring.batch.PART_ROWS", 7)
+    monkeypatch.setattr("trueup.monitoring.features.PART_ROWS", 7)
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.from_pandas, lambda table: table[["x"]].values])
@@ -46,7 +45,7 @@ def test_parts_change_no_estimate(estimator, monkeypatch):
     reference, table = frame(60, seed=1), frame(40, seed=2)
     estimator.fit(reference, reference["x"], reference["x"] ** 2)
     whole = estimator.estimate(table, table["x"])
-    monkeypatch.setattr("trueup.monitoring.batch.PART_ROWS", 7)
+    monkeypatch.setattr("trueup.monitoring.features.PART_ROWS", 7)
     in_parts = estimator.estimate(table, table["x"])
     for name in ("mse", "low", "high"):
         assert getattr(in_parts, name) == pytest.approx(getattr(whole, name), rel=1e-5)

@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from trueup.errors import InvalidInputError, NotFittedError
 from trueup.monitoring import ConsensusEstimator
-from trueup.monitoring.networks.out_of_fold import out_of_fold_predictions
+from trueup.monitoring.panel.fitting import out_of_fold_predictions
 
 
 def draw(n=300, seed=0):
@@ -175,7 +175,7 @@ def test_bad_input_is_an_error(fitted, tmp_path):
     X, f, y = draw(20)
     with pytest.raises(InvalidInputError, match="reference must have at least 30 rows; got 20"):
         ConsensusEstimator().fit(X, f, y)
-    with pytest.raises(InvalidInputError, match="reference must be 'held-out' or 'train'"):
+    with pytest.raises(InvalidInputError, match='reference must be "held-out" or "train"'):
         ConsensusEstimator(reference="test")
     with pytest.raises(InvalidInputError, match="X must have the 2 columns of the reference"):
         fitted.estimate(X[:, :1], f)

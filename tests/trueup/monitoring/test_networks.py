@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from trueup.monitoring import ConsensusEstimator
-from trueup.monitoring.baselines.two_step import fit_mean
+from trueup.monitoring.baselines.two_step import fit_mean, squared_error
 from trueup.monitoring.networks.fitted import FittedMLP
-from trueup.monitoring.networks.objectives import squared_error
 from trueup.monitoring.networks.training import StackedMLP, TrainingPlan, as_tensor, seeded, train
 
 

@@ -91,13 +91,13 @@ def test_early_stopping_and_minibatches_run(data):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"objective": "m"}, r"objective must be one of .* got 'm'"),
+        ({"objective": "m"}, r"objective must be .* got 'm'"),
         ({"head": "up"}, 'head must be "plain" or "offset"; got \'up\''),
-        ({"epochs": 0}, "epochs must be at least 1; got 0"),
-        ({"hidden": 0}, "hidden must be at least 1; got 0"),
+        ({"epochs": 0}, "epochs must be an integer of at least 1; got 0"),
+        ({"hidden": 0}, "hidden must be an integer of at least 1; got 0"),
         ({"learning_rate": -1.0}, "learning_rate must be positive; got -1.0"),
         ({"weight_decay": -0.1}, "weight_decay must not be negative; got -0.1"),
-        ({"batch_size": 0}, "batch_size must be at least 1; got 0"),
+        ({"batch_size": 0}, "batch_size must be an integer of at least 1; got 0"),
         ({"validation_fraction": 1.0}, r"validation_fraction must be in \[0, 1\); got 1.0"),
     ],
 )
@@ -112,7 +112,7 @@ def test_bad_settings_are_errors(settings, message):
         (np.zeros(3), [1, 2, 3], [1, 2, 3], r"X must be two-dimensional .* got shape \(3,\)"),
         (np.zeros((3, 1)), [1, 2], [1, 2, 3], r"y_pred must have shape \(3,\); got \(2,\)"),
         (np.zeros((3, 1)), [1, 2, 3], [1, np.nan, 3], "y_true must be finite.* got nan at index 1"),
-        (np.zeros((3, 1)), ["a", "b", "c"], [1, 2, 3], "y_pred must be numbers; got list"),
+        (np.zeros((3, 1)), ["a", "b", "c"], [1, 2, 3], "y_pred must be numbers; got dtype"),
         (np.full((3, 1), np.inf), [1, 2, 3], [1, 2, 3], "X must be finite or missing in column"),
     ],
 )

@@ -1,13 +1,12 @@
 import numpy as np
 import pytest
 
-from trueup.errors import NotFittedError
 from trueup.monitoring.trust.support import SupportCheck, domain_auc, sample_rows
 
 
 def test_rows_of_the_reference_distribution_are_trusted():
     rng = np.random.default_rng(1)
-    check = SupportCheck().fit(rng.normal(size=(500, 4)))
+    check = SupportCheck.fitted(rng.normal(size=(500, 4)))
     support = check.judge(rng.normal(size=(500, 4)))
     assert support.trusted
     assert support.reasons == ()
@@ -17,7 +16,7 @@ def test_rows_of_the_reference_distribution_are_trusted():
 
 def test_rows_outside_of_the_reference_are_not_trusted():
     rng = np.random.default_rng(2)
-    support = SupportCheck().fit(rng.normal(size=(500, 4))).judge(rng.normal(6, 1, size=(300, 4)))
+    support = SupportCheck.fitted(rng.normal(size=(500, 4))).judge(rng.normal(6, 1, size=(300, 4)))
     assert not support.trusted
     assert support.reasons[0].startswith("outside of the reference: 100% of the rows")
 
@@ -34,7 +33,5 @@ def test_samples_are_repeatable_and_small_data_stay_as_they_are():
 
 def test_state_round_trips():
     rng = np.random.default_rng(3)
-    check, x = SupportCheck().fit(rng.normal(size=(60, 2))), rng.normal(size=(50, 2))
+    check, x = SupportCheck.fitted(rng.normal(size=(60, 2))), rng.normal(size=(50, 2))
     assert SupportCheck.from_arrays(check.to_arrays()).judge(x) == check.judge(x)
-    with pytest.raises(NotFittedError, match="support check must be fitted"):
-        SupportCheck().judge(x)

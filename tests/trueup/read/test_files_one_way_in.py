@@ -268,7 +268,7 @@ FILES = [
     Files(
         "a separator of two characters",
         as_csv,
-        message="sep must be one character; got '::'",
+        message="sep must be one character of ASCII, no quote and no line end; got '::'",
         options=(("sep", "::"),),
     ),
 ]

@@ -65,7 +65,7 @@ def test_corrected_interval_by_its_formula():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Bootstrap(0), "n_splits must be a positive integer"),
+        (lambda: Bootstrap(0), "n_splits must be an integer of at least 1; got 0"),
         (lambda: list(Bootstrap().split([1])), "X must hold at least 2 rows"),
         (lambda: corrected_t_interval([1.0], 2, 1), "fold_values must be at least two"),
         (lambda: corrected_t_interval([1.0, 2.0], 0, 1), "n_train must be positive"),

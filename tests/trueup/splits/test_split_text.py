@@ -4,7 +4,7 @@ import pytest
 
 from trueup import CrossFit, HoldOut, InSample, Rolling
 from trueup.errors import InvalidInputError
-from trueup.splits.text import parse_split
+from trueup.splits.assignment import parse_split
 
 
 @pytest.mark.parametrize(
@@ -55,5 +55,5 @@ def test_other_text_is_refused(text):
 
 
 def test_bad_values_keep_the_message_of_the_split():
-    with pytest.raises(InvalidInputError, match="folds must be at least 2; got 1"):
+    with pytest.raises(InvalidInputError, match="folds must be an integer of at least 2; got 1"):
         parse_split("CrossFit(1)")

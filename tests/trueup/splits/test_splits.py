@@ -172,9 +172,9 @@ def test_rolling_of_one_period_has_nothing_to_score():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: CrossFit(1), "folds must be at least 2; got 1"),
-        (lambda: CrossFit(5.0), "folds must be an integer; got 5.0"),
-        (lambda: CrossFit(True), "folds must be an integer; got True"),
+        (lambda: CrossFit(1), "folds must be an integer of at least 2; got 1"),
+        (lambda: CrossFit(5.0), "folds must be an integer of at least 2; got 5.0"),
+        (lambda: CrossFit(True), "folds must be an integer of at least 2; got True"),
         (lambda: CrossFit(salt="a"), "salt must be an integer; got 'a'"),
         (lambda: HoldOut(0.0), r"bias_fraction must be in \(0, 1\); got 0.0"),
         (lambda: HoldOut(1), r"bias_fraction must be in \(0, 1\); got 1"),

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
-from tests.engines import require_engine
+from tests.engines import use_engine
 
 from trueup import InSample, evaluate
 from trueup.errors import InvalidInputError, StateMismatchError
@@ -43,7 +43,6 @@ def test_parts_merge_to_the_field_calibration_of_all_rows(make, weighted, draw, 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("scale", ["y_pred", "y_logit"])
 def test_one_pass_sums_up_fields_as_the_general_path_does(scale, weighted, draw, rng, monkeypatch):
-    require_engine("compiled")
     y_true, logit, weight = draw(5_000)
     logit[4_000] = 60.0  # beyond the grid: the rows around it take the general path
     code = rng.integers(0, 40, 5_000) * 3
@@ -52,7 +51,7 @@ def test_one_pass_sums_up_fields_as_the_general_path_does(scale, weighted, draw,
     fields = {"site": code, "name": code.astype(str)}
     found = {}
     for engine in ("compiled", "numpy"):
-        monkeypatch.setenv("TRUEUP_ENGINE", engine)
+        use_engine(engine, monkeypatch)
         summary, field = LogLossSummary(), FieldSummary("site")
         summary.update(y_true, **columns, fields=fields)
         field.update(y_true, expit(logit), code)

@@ -227,8 +227,8 @@ def test_foreign_bytes_are_refused(draw):
 
 def test_another_version_is_refused(monkeypatch):
     data = LogLossSummary().to_bytes()
-    monkeypatch.setattr("trueup.summaries.storage.VERSION", 2)
-    with pytest.raises(InvalidInputError, match="data must be a summary of version 2; got version"):
+    monkeypatch.setattr("trueup.summaries.storage.VERSION", 3)
+    with pytest.raises(InvalidInputError, match="data must be a summary of version 3; got version"):
         from_bytes(data)
 
 

@@ -13,23 +13,30 @@ from sklearn.metrics import roc_auc_score
 
 from trueup.arguments import check_fraction
 from trueup.calibrators.affine import PlattCalibrator, ShiftCalibrator, TemperatureCalibrator
-from trueup.calibrators.base import Calibrator, FieldArrays
+from trueup.calibrators.base import Calibrator
 from trueup.calibrators.field_offset import FieldOffsetCalibrator
 from trueup.calibrators.ilps import ILPSCalibrator
-from trueup.calibrators.judging.calibrator_table import CalibratorScore, CalibratorTable
-from trueup.calibrators.judging.drift import IndexArray, cut_origins, random_halves
-from trueup.calibrators.judging.guard import Guarded
-from trueup.calibrators.judging.guard_decision import GuardDecision, Priority
-from trueup.calibrators.judging.paired_change import log_loss_change, row_log_loss
-from trueup.calibrators.levels import chosen_fields, fit_levels
-from trueup.calibrators.networks.neural import NeuralCalibrator
-from trueup.calibrators.probabilities import (
+from trueup.calibrators.inputs import (
     Columns,
+    FieldArrays,
     FloatArray,
     check_columns,
     check_probabilities,
     check_weight,
+    chosen_fields,
+    fit_levels,
 )
+from trueup.calibrators.judging.calibrator_table import CalibratorScore, CalibratorTable
+from trueup.calibrators.judging.drift import (
+    IndexArray,
+    cut_origins,
+    log_loss_change,
+    random_halves,
+    row_log_loss,
+)
+from trueup.calibrators.judging.guard import Guarded
+from trueup.calibrators.judging.guard_decision import GuardDecision, Priority
+from trueup.calibrators.networks.neural import NeuralCalibrator
 from trueup.calibrators.steps import HistogramCalibrator, IsotonicCalibrator
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.fields.measure import field_calibration
@@ -136,7 +143,8 @@ def compare_calibrators(
     order = _order(times, len(y), shuffle)
     dev, test = _split(y, weight, order, dev_fraction, random_state)
     sensitive = chosen_fields(columns, field, "compare_calibrators")[field]
-    test_rows = _TestRows.of(y[test], p[test], sensitive[test], weight[test], epsilon)
+    cell = fit_levels(sensitive[test]).codes(sensitive[test])
+    test_rows = _TestRows(y[test], p[test], cell, weight[test], epsilon)
     scores = [test_rows.score("base", p[test])]
     if y_proba_updated is not None:
         scores.append(test_rows.score("base_updated", check_probabilities(y_proba_updated)[test]))
@@ -173,17 +181,6 @@ class _TestRows:
     cell: NDArray[np.intp]
     weight: FloatArray
     epsilon: float
-
-    @classmethod
-    def of(
-        cls,
-        y: FloatArray,
-        base: FloatArray,
-        column: NDArray[Any],
-        weight: FloatArray,
-        epsilon: float,
-    ) -> _TestRows:
-        return cls(y, base, fit_levels(column).codes(column), weight, epsilon)
 
     def score(
         self, name: str, p: FloatArray, decision: GuardDecision | None = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,24 +11,21 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from trueup.calibrators.base import Calibrator, Rows
-from trueup.calibrators.judging.guard_decision import OriginChange
-from trueup.calibrators.judging.paired_change import Change, field_error_change, log_loss_change
-from trueup.calibrators.levels import fit_levels
+from trueup.calibrators.inputs import FloatArray, fit_levels, to_logit
+from trueup.calibrators.judging.guard_decision import Change, OriginChange
 from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup.fields.cells import group_rows, squared_error, squared_error_slope
+from trueup.fields.levels import read_levels
+from trueup.losses import LogLoss, SoftmaxLogLoss
 
 IndexArray = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class Origin:
-    """A moment: what was known by then, and what came next.
+    """A moment: the rows known by then, in order of time, and the ``following`` that are checked.
 
-    Attributes
-    ----------
-    past, following : int arrays
-        The rows up to the moment, in order of time, and the rows that are checked.
-    until, checked_until : str
-        Times of the last row of each; empty where the rows have no times.
+    ``until`` and ``checked_until`` are times of the last row of each; empty where rows have none.
     """
 
     past: IndexArray
@@ -35,20 +33,12 @@ class Origin:
     until: str = ""
     checked_until: str = ""
 
-    def window(self, length: int) -> IndexArray:
-        """Return the newest rows of the past, all of them where it is shorter."""
-        return self.past[-length:]
-
 
 def cut_origins(times: NDArray[Any], check_fraction: float, n_origins: int) -> tuple[Origin, ...]:
     """Cut the newest share of the rows into parts of near equal size, each after an origin.
 
-    Rows of one time stay together, so there may be fewer origins than asked.
-
-    Raises
-    ------
-    InvalidInputError
-        If the times leave no row before the first origin or none after it.
+    Rows of one time stay together, so there may be fewer origins than asked; refused are times that
+    leave no row before the first origin or none after it.
     """
     n, order = len(times), np.argsort(times, kind="stable")
     distinct, count = np.unique(times, return_counts=True)
@@ -128,7 +118,7 @@ class Backtest:
 
     def at(self, origin: Origin, window: float) -> OriginChange:
         """Fit on the newest share of all rows as of the origin, and check on what follows it."""
-        past = origin.window(round(window * len(self.rows.y)))
+        past = origin.past[-round(window * len(self.rows.y)) :]
         loss, field = self._changes(self.fitted_on(np.sort(past)), origin.following)
         return OriginChange(
             origin.until,
@@ -159,12 +149,9 @@ def choose_window(
 ) -> tuple[list[OriginChange], float]:
     """Return what each origin says with the window chosen before it, and the window to use now.
 
-    Origins are in order of time, windows shares of all rows; the largest is the one to beat.
-
-    Notes
-    -----
-    No origin is judged with a window that its own rows chose, so the changes are those of a user
-    who followed the rule all along.
+    Origins are in order of time, windows shares of all rows; the largest is the one to beat. No
+    origin is judged with a window that its own rows chose, so the changes are those of a user who
+    followed the rule all along.
     """
     largest = max(windows)
     tried: dict[float, list[OriginChange]] = {window: [] for window in windows}
@@ -192,3 +179,52 @@ def _best(tried: dict[float, list[OriginChange]], largest: float) -> float:
     gain = loss[largest] - loss[best]
     error = gain.std(ddof=1) / np.sqrt(len(gain))
     return best if gain.mean() > _RESOLVED * error else largest
+
+
+def row_log_loss(y: FloatArray, p: FloatArray) -> FloatArray:
+    """Return the log loss of each row in nats, for p of shape (n,) or (n, k)."""
+    loss = SoftmaxLogLoss() if p.ndim == 2 else LogLoss()
+    return loss.values(y, to_logit(p))
+
+
+def log_loss_change(
+    y: FloatArray, before: FloatArray, after: FloatArray, weight: FloatArray
+) -> Change:
+    """Return the paired change of the mean log loss in nats; probabilities are (n,) or (n, k)."""
+    difference = row_log_loss(y, after) - row_log_loss(y, before)
+    share = weight / weight.sum()
+    mean = float(share @ difference)
+    return Change(mean, float(np.sqrt((share**2) @ (difference - mean) ** 2)))
+
+
+def field_error_change(
+    y: FloatArray,
+    before: FloatArray,
+    after: FloatArray,
+    weight: FloatArray,
+    codes: Sequence[NDArray[np.intp]],
+) -> Change:
+    """Return the change of ``FieldCalibration.debiased``, its mean over the fields.
+
+    ``codes`` holds the cell of each row, for each field. With k > 2 classes the error is summed
+    over the classes.
+    """
+    label, before, after = _one_column_per_class(y, before, after)
+    value, row = 0.0, np.zeros(len(y))
+    for code in codes:
+        levels = read_levels(code, "codes")
+        for own, old, new in zip(label.T, before.T, after.T, strict=True):
+            before_it = group_rows(levels, own, old, weight)
+            after_it = replace(before_it, y_proba=new[before_it.order])
+            value += squared_error(after_it.sums) - squared_error(before_it.sums)
+            slope = squared_error_slope(before_it, after_it.y_proba)
+            row[before_it.order] += slope * (after_it.y_true - after_it.y_proba)
+    return Change(value / len(codes), float(np.sqrt(row @ row)) / len(codes))
+
+
+def _one_column_per_class(
+    y: FloatArray, before: FloatArray, after: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    if before.ndim == 1:
+        return y[:, None], before[:, None], after[:, None]
+    return np.eye(before.shape[1])[y.astype(np.intp)], before, after

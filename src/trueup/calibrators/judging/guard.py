@@ -7,8 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from trueup.arguments import check_one_of
-from trueup.calibrators.base import Calibrator, FieldArrays, Rows
+from trueup.arguments import check_fraction, check_one_of, whole_number
+from trueup.calibrators.base import Calibrator, Rows
+from trueup.calibrators.inputs import Columns, FieldArrays, FloatArray
 from trueup.calibrators.judging.drift import (
     Backtest,
     Origin,
@@ -17,7 +18,6 @@ from trueup.calibrators.judging.drift import (
     random_halves,
 )
 from trueup.calibrators.judging.guard_decision import LEAST_ORIGINS, Priority, Rule, not_fitted
-from trueup.calibrators.probabilities import Columns, FloatArray
 from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.read.times import read_times
 
@@ -171,16 +171,12 @@ class Guarded(Calibrator):
         return cut_origins(known, self.check_fraction, self.n_origins)
 
     def _check_options(self, times: Any) -> None:
-        if not (0.0 < self.check_fraction < 1.0 and 0.5 <= self.confidence_level < 1.0):
+        check_fraction("check_fraction", self.check_fraction, "Use 0.5.")
+        if not 0.5 <= self.confidence_level < 1.0:
             raise InvalidInputError(
-                "check_fraction must be in (0, 1) and confidence_level in [0.5, 1)",
-                f"{self.check_fraction!r} and {self.confidence_level!r}",
-                "Use 0.5 and 0.95.",
+                "confidence_level must be in [0.5, 1)", repr(self.confidence_level), "Use 0.95."
             )
-        if self.n_origins < LEAST_ORIGINS:
-            raise InvalidInputError(
-                f"n_origins must be at least {LEAST_ORIGINS}", repr(self.n_origins), "Use 8."
-            )
+        whole_number("n_origins", self.n_origins, LEAST_ORIGINS, "Use 8.")
         check_one_of("priority", self.priority, ("field", "log_loss"), "Choose one.")
         if not self.windows or not all(0.0 < window <= 1.0 for window in self.windows):
             raise InvalidInputError(

@@ -9,8 +9,6 @@ from typing import Literal
 import numpy as np
 from scipy.stats import norm
 
-from trueup.calibrators.judging.paired_change import Change
-
 LEAST_ORIGINS = 4
 """Fewer say little about how far a change differs from one stretch of time to the next."""
 
@@ -19,19 +17,20 @@ Refusal = Literal["", "not fitted", "log loss", "spread", "newest", "field error
 
 
 @dataclass(frozen=True)
+class Change:
+    """After minus before: the value and its standard error."""
+
+    value: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
 class OriginChange:
     """What calibrating changed on the rows after one origin.
 
-    Attributes
-    ----------
-    until, checked_until : str
-        Times of the last fitted and of the last checked row; empty for random halves.
-    n_fit, n_check : int
-        Rows that fitted and rows that were checked.
-    log_loss, log_loss_standard_error : float
-        Calibrated minus uncalibrated, in nats.
-    field_error, field_error_standard_error : float
-        Change of the debiased squared field error, the mean over the fields; 0 without fields.
+    ``until`` and ``checked_until`` are times of the last fitted and of the last checked row, empty
+    for random halves. Changes are calibrated minus uncalibrated: of the log loss in nats, and of
+    the debiased squared field error, the mean over the fields; 0 without fields.
     """
 
     until: str
@@ -133,11 +132,9 @@ class Rule:
 
     @property
     def quantile(self) -> float:
-        """The normal quantile of the bounds."""
         return float(norm.ppf(self.confidence_level))
 
     def decide(self, origins: Sequence[OriginChange], window: float) -> GuardDecision:
-        """Return the decision on what the origins said."""
         loss, spread = over_origins(origins, "log_loss")
         field, field_spread = over_origins(origins, "field_error")
         high = loss.value + self.quantile * loss.standard_error
@@ -183,9 +180,9 @@ class Rule:
 def over_origins(origins: Sequence[OriginChange], name: str) -> tuple[Change, float]:
     """Return the mean over the checked rows with its standard error, and that among the origins.
 
-    The first standard error is that of drawing other rows at the same times. The second is the
-    standard deviation of the origins' changes over the root of their number: what other times would
-    change. It is 0 for a single origin.
+    The first is that of drawing other rows at the same times. The second is the standard deviation
+    of the origins' changes over the root of their number: what other times would change; 0 for a
+    single origin.
     """
     value = np.array([getattr(origin, name) for origin in origins])
     error = np.array([getattr(origin, f"{name}_standard_error") for origin in origins])

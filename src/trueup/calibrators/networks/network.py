@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.calibrators.levels import UNSEEN
+from trueup.calibrators.inputs import UNSEEN
 
 Float32Array = NDArray[np.float32]
 _CHUNK = 65536
@@ -26,21 +26,16 @@ class Training:
     batch_size: int
     epochs: int
     patience: int
-    seed: int
+    random_state: int
 
 
 @dataclass(frozen=True)
 class Network:
     """Embeddings of the levels, concatenated, into a ReLU network.
 
-    Attributes
-    ----------
-    table : array of shape (rows, size)
-        Embeddings of all fields below each other; row 0 is zero and stands for unseen levels.
-    first_rows : int array of shape (fields,)
-        Row of each field's code 0; a code c > 0 has row ``first_rows + c``.
-    weights, biases : tuples of arrays
-        Layers; the last one gives the output.
+    ``table`` (rows, size) has the embeddings of all fields below each other; row 0 is zero and
+    stands for unseen levels, and a field's code c > 0 has row ``first_rows + c``. The last layer
+    gives the output.
     """
 
     table: Float32Array

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import fields as parts_of
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from trueup.calibrators.base import Calibrator, FieldArrays
+from trueup.calibrators.base import Calibrator
 from trueup.calibrators.field_offset import Offsets, fit_in_turns, total_offset
-from trueup.calibrators.levels import UNSEEN, chosen_fields, codes_of, fit_levels
+from trueup.calibrators.inputs import (
+    UNSEEN,
+    FieldArrays,
+    FloatArray,
+    chosen_fields,
+    codes_of,
+    fit_levels,
+    to_logit,
+)
 from trueup.calibrators.line_plot import (
     LinePlot,
     fit_shared_line_plot,
@@ -16,7 +26,6 @@ from trueup.calibrators.line_plot import (
     rows_at_knots,
 )
 from trueup.calibrators.networks.network import Training
-from trueup.calibrators.probabilities import FloatArray, to_logit
 from trueup.errors import InvalidInputError
 
 FieldCodes = dict[str, NDArray[np.intp]]
@@ -210,16 +219,8 @@ class NeuralCalibrator(Calibrator):
         return held_out
 
     def _training(self) -> Training:
-        return Training(
-            embedding=self.embedding,
-            hidden=tuple(self.hidden),
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            batch_size=self.batch_size,
-            epochs=self.epochs,
-            patience=self.patience,
-            seed=self.random_state,
-        )
+        options = {part.name: getattr(self, part.name) for part in parts_of(Training)}
+        return Training(**options | {"hidden": tuple(self.hidden)})
 
 
 def _stacked(codes: FieldCodes, n: int) -> NDArray[np.intp]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueup.calibrators.inputs import FloatArray
 from trueup.calibrators.line_plot import LinePlot, RowsAtKnots, SharedLinePlot
 from trueup.calibrators.networks.network import (
     Network,
@@ -18,7 +19,6 @@ from trueup.calibrators.networks.network import (
     layer_sizes,
     stacked_rows,
 )
-from trueup.calibrators.probabilities import FloatArray
 from trueup.extras import needed_by
 
 with needed_by("This calibrator"):
@@ -54,18 +54,15 @@ class LinePlotEta(torch.nn.Module):
         return self.values(batch)[:, None]
 
     def values(self, batch: torch.Tensor) -> torch.Tensor:
-        """Return the map's value at the rows."""
         step = torch.nn.functional.softplus(self.raw)
         heights = torch.cat([self.first, self.first + step.cumsum(0)])
         piece = self.piece[batch]
         return heights[piece] + self.position[batch] * step[piece] + self.fixed[batch]
 
     def fitted(self) -> LinePlot | SharedLinePlot:
-        """Return the map with the present heights."""
         return self.line_plot()
 
     def line_plot(self) -> LinePlot:
-        """Return the line plot with the present heights."""
         first, raw = (part.detach().double().numpy() for part in (self.first, self.raw))
         heights = np.cumsum(np.concatenate([first, np.logaddexp(0.0, raw)]))
         return replace(self.start, heights=heights)
@@ -87,7 +84,6 @@ class SharedLinePlotEta(LinePlotEta):
         return self.values(batch) + self.bias
 
     def fitted(self) -> SharedLinePlot:
-        """Return the map with the present heights and biases."""
         return SharedLinePlot(self.line_plot(), self.bias.detach().double().numpy())
 
 
@@ -114,7 +110,6 @@ class AuxiliaryNetwork(torch.nn.Module):
         return output
 
     def arrays(self, first_rows: NDArray[Any]) -> Network:
-        """Return the network as arrays."""
         layers = [
             (layer.weight.detach().numpy().T.copy(), layer.bias.detach().numpy().copy())
             for layer in self.layers
@@ -140,7 +135,7 @@ def train(
     """
     outputs = len(eta.bias) if isinstance(eta, SharedLinePlotEta) else 1
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(training.seed)
+        torch.manual_seed(training.random_state)
         network = AuxiliaryNetwork(n_codes, outputs, training)
         first_rows = stacked_rows(n_codes)
         rows = torch.from_numpy(embedding_rows(codes, first_rows))

@@ -12,9 +12,9 @@ from trueup.calibrators.affine import PlattCalibrator, ShiftCalibrator, Temperat
 from trueup.calibrators.base import Calibrator
 from trueup.calibrators.field_offset import FieldOffsetCalibrator
 from trueup.calibrators.ilps import ILPSCalibrator
+from trueup.calibrators.inputs import FieldLevels
 from trueup.calibrators.judging.guard import Guarded
 from trueup.calibrators.judging.guard_decision import GuardDecision, OriginChange
-from trueup.calibrators.levels import FieldLevels
 from trueup.calibrators.line_plot import LinePlot, SharedLinePlot
 from trueup.calibrators.networks.network import Network
 from trueup.calibrators.networks.neural import NeuralCalibrator
@@ -23,12 +23,10 @@ from trueup.calibrators.stored.nodes import (
     Node,
     Reader,
     array,
-    choice,
+    either,
     mapping,
-    marked,
     named,
     number,
-    of_type,
     optional,
     plain,
     record,
@@ -85,10 +83,6 @@ def _width_agrees(found: Calibrator) -> bool:
     return found.n_features_in_ == n_classes or (found.n_features_in_ == 1 and n_classes == 2)
 
 
-def _line_plot_agrees(found: LinePlot) -> bool:
-    return len(found.knots) == len(found.heights)
-
-
 def _network_agrees(found: Network) -> bool:
     width = len(found.first_rows) * found.table.shape[1]
     for weight, bias in zip(found.weights, found.biases, strict=False):
@@ -98,87 +92,41 @@ def _network_agrees(found: Network) -> bool:
     return 0 < len(found.weights) == len(found.biases) and len(found.first_rows) > 0
 
 
-def _levels_agree(found: FieldLevels) -> bool:
-    return found.values.dtype.char in {"text": "U", "integer": _INTEGERS}.get(found.kind, "d")
-
-
+_LEVEL_TYPES = {"text": "U", "integer": _INTEGERS}
 _LEVELS = record(
     FieldLevels,
-    {
-        "kind": choice("integer", "text", "number", "bin"),
-        "values": array("Ud" + _INTEGERS, finite=False, increasing=True),
-    },
-    _levels_agree,
+    lambda found: found.values.dtype.char in _LEVEL_TYPES.get(found.kind, "d"),
+    values=array("Ud" + _INTEGERS, finite=False, increasing=True),
 )
 _LINE_PLOT = record(
     LinePlot,
-    {
-        "knots": array("d", least=2, increasing=True),
-        "heights": array("d"),
-        "unit_tails": of_type(bool),
-    },
-    _line_plot_agrees,
+    lambda found: len(found.knots) == len(found.heights),
+    knots=array("d", least=2, increasing=True),
+    heights=array("d"),
 )
-_SHARED_LINE_PLOT = record(SharedLinePlot, {"line_plot": _LINE_PLOT, "bias": array("d", least=2)})
+_SHARED_LINE_PLOT = record(SharedLinePlot, line_plot=_LINE_PLOT, bias=array("d", least=2))
 _NETWORK = record(
     Network,
-    {
-        "table": array("f", n_dims=2),
-        "first_rows": array(_INTEGERS),
-        "weights": sequence(array("f", n_dims=2)),
-        "biases": sequence(array("f")),
-    },
     _network_agrees,
+    table=array("f", n_dims=2),
+    first_rows=array(_INTEGERS),
+    weights=sequence(array("f", n_dims=2)),
+    biases=sequence(array("f")),
 )
 _ORIGIN = record(
     OriginChange,
-    {
-        "until": of_type(str),
-        "checked_until": of_type(str),
-        "n_fit": whole(0),
-        "n_check": whole(0),
-        "log_loss": number(),
-        "log_loss_standard_error": number(0.0),
-        "field_error": number(),
-        "field_error_standard_error": number(0.0),
-    },
+    log_loss_standard_error=number(0.0),
+    field_error_standard_error=number(0.0),
 )
 _DECISION = record(
     GuardDecision,
-    {
-        "kept": of_type(bool),
-        "reason": of_type(str),
-        "log_loss_change": number(finite=False),
-        "log_loss_change_high": number(finite=False),
-        "field_error_change": number(finite=False),
-        "field_error_change_standard_error": number(finite=False),
-        "n_fit": whole(0),
-        "n_check": whole(0),
-        "refitted": of_type(bool),
-        "refused_by": choice("", "not fitted", "log loss", "spread", "newest", "field error"),
-        "origins": sequence(_ORIGIN),
-        "window": number(0.0, 1.0),
-    },
-    later=("refused_by", "origins", "window"),
+    log_loss_change=number(finite=False),
+    log_loss_change_high=number(finite=False),
+    field_error_change=number(finite=False),
+    field_error_change_standard_error=number(finite=False),
+    origins=sequence(_ORIGIN),
+    window=number(0.0, 1.0),
 )
-
-
-def _read_eta(node: Node) -> LinePlot | SharedLinePlot:
-    is_shared = isinstance(node.value, dict) and node.value.get("record") == "SharedLinePlot"
-    found: LinePlot | SharedLinePlot = (_SHARED_LINE_PLOT if is_shared else _LINE_PLOT)(node)
-    return found
-
-
-def _shift_agrees(found: ShiftCalibrator) -> bool:
-    return np.ndim(found.bias_) == 0 or len(np.atleast_1d(found.bias_)) == len(found.classes_)
-
-
-def _isotonic_agrees(found: IsotonicCalibrator) -> bool:
-    return len(found.x_thresholds_) == len(found.y_thresholds_)
-
-
-def _histogram_agrees(found: HistogramCalibrator) -> bool:
-    return len(found.edges_) == len(found.rates_) + 1
 
 
 def _offsets_agree(found: FieldOffsetCalibrator | NeuralCalibrator) -> bool:
@@ -222,8 +170,8 @@ _TABLE: Mapping[str, Stored] = {
     for stored in (
         Stored(
             ShiftCalibrator,
-            {"bias_": marked({"array": array("d", least=2), None: number()})},
-            _shift_agrees,
+            {"bias_": either(number(), array("d", least=2))},
+            lambda found: np.ndim(found.bias_) == 0 or len(found.bias_) == len(found.classes_),
         ),
         Stored(PlattCalibrator, {"slope_": number(), "intercept_": number()}),
         Stored(TemperatureCalibrator, {"temperature_": number(1e-3, 1e3)}),
@@ -233,7 +181,7 @@ _TABLE: Mapping[str, Stored] = {
                 "x_thresholds_": array("d", low=0.0, high=1.0, least=1, increasing=True),
                 "y_thresholds_": _PROBABILITIES,
             },
-            _isotonic_agrees,
+            lambda found: len(found.x_thresholds_) == len(found.y_thresholds_),
         ),
         Stored(
             HistogramCalibrator,
@@ -241,7 +189,7 @@ _TABLE: Mapping[str, Stored] = {
                 "edges_": array("d", low=0.0, high=1.0, least=2, increasing=True),
                 "rates_": _PROBABILITIES,
             },
-            _histogram_agrees,
+            lambda found: len(found.edges_) == len(found.rates_) + 1,
         ),
         Stored(ILPSCalibrator, {"line_plot_": _LINE_PLOT}),
         Stored(
@@ -259,7 +207,7 @@ _TABLE: Mapping[str, Stored] = {
             {
                 "levels_": mapping(_LEVELS),
                 "network_": _NETWORK,
-                "eta_": _read_eta,
+                "eta_": either(_LINE_PLOT, _SHARED_LINE_PLOT),
                 "offsets_": mapping(array("d")),
                 "epoch_": whole(0),
             },

@@ -7,9 +7,10 @@ table in :mod:`trueup.calibrators.stored.classes` is made of these, and names no
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, fields
 from math import inf, isfinite
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -29,7 +30,6 @@ class Node:
     arrays: Arrays
 
     def at(self, key: str | int, value: Any) -> Node:
-        """Return a place inside of this one."""
         return Node(value, f"{self.name}.{key}", self.arrays)
 
     def entries(self, kind: str) -> Mapping[str, Any]:
@@ -40,7 +40,6 @@ class Node:
         raise self.refusal(f"a {kind}")
 
     def refusal(self, rule: str) -> CorruptFileError:
-        """Return the error of a value that breaks a rule."""
         got = repr(self.value)
         return CorruptFileError(
             f"path must hold {rule} as {self.name}",
@@ -116,15 +115,13 @@ def optional(read_value: Reader) -> Reader:
     return lambda node: None if node.value is None else read_value(node)
 
 
-def marked(readers: Mapping[str | None, Reader]) -> Reader:
-    """Return a reader that is chosen by what a node is marked as; None is for plain values."""
+def either(first: Reader, second: Reader) -> Reader:
+    """Return a reader of what either reads."""
 
     def read(node: Node) -> Any:
-        marks = node.value if isinstance(node.value, dict) else {None: None}
-        for mark, reader in readers.items():
-            if mark in marks:
-                return reader(node)
-        raise node.refusal(f"one of {[mark or 'a plain value' for mark in readers]}")
+        with suppress(CorruptFileError):
+            return first(node)
+        return second(node)
 
     return read
 
@@ -195,14 +192,16 @@ def named(parts: Mapping[str, Reader], later: Collection[str] = ()) -> Reader:
     return read
 
 
-def record(
-    kind: type,
-    parts: Mapping[str, Reader],
-    agrees: Callable[[Any], bool] = lambda _: True,
-    later: Collection[str] = (),
-) -> Reader:
-    """Return a reader of one dataclass whose parts agree with each other."""
-    read_parts = named(parts, later)
+def record(kind: type, agrees: Callable[[Any], bool] = lambda _: True, **parts: Reader) -> Reader:
+    """Return a reader of one dataclass whose parts agree with each other.
+
+    Parts without a reader are read by their type. Those with a default came later than the first
+    files, and may be missing.
+    """
+    types = get_type_hints(kind)
+    later = [part.name for part in fields(kind) if part.default is not MISSING]
+    by_type = {name: _by_type(hint) for name, hint in types.items() if name not in parts}
+    read_parts = named({**by_type, **parts}, later)
 
     def read(node: Node) -> Any:
         if not isinstance(node.value, dict) or node.value.get("record") != kind.__name__:
@@ -213,3 +212,10 @@ def record(
         return found
 
     return read
+
+
+def _by_type(hint: Any) -> Reader:
+    if get_origin(hint) is Literal:
+        return choice(*get_args(hint))
+    known: dict[Any, Reader] = {int: whole(0), float: number(), bool: of_type(bool)}
+    return known.get(hint, of_type(str))

@@ -14,10 +14,9 @@ from trueup.calibrators.affine import PlattCalibrator, ShiftCalibrator, Temperat
 from trueup.calibrators.base import Calibrator
 from trueup.calibrators.field_offset import FieldOffsetCalibrator
 from trueup.calibrators.ilps import ILPSCalibrator
+from trueup.calibrators.inputs import MISSING, FieldLevels, FloatArray
 from trueup.calibrators.judging.guard import Guarded
-from trueup.calibrators.levels import MISSING, FieldLevels
 from trueup.calibrators.line_plot import LinePlot
-from trueup.calibrators.probabilities import FloatArray
 from trueup.errors import InvalidInputError
 from trueup.losses import EPS
 from trueup.replace_file import replace_file
@@ -27,19 +26,11 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class FieldOffsets:
-    """The offsets of one field, in logits.
+    """The offsets of one field, in logits, one for each level.
 
-    Attributes
-    ----------
-    kind : {"integer", "text", "number", "bin"}
-        How a value finds its offset: it equals a level, or for "bin" lies at or above a lower edge
-        and below the next.
-    levels : tuple
-        Levels, or lower edges, of which the first is None: no lower edge.
-    offsets : tuple of float
-        One for each level.
-    missing : float
-        Offset of a missing value; a level that is not listed has 0.
+    A value equals a level, or for the kind "bin" lies at or above a lower edge and below the next;
+    the first edge is None: no lower edge. ``missing`` is the offset of a missing value; a level
+    that is not listed has 0.
     """
 
     kind: str

@@ -123,7 +123,8 @@ def _read(folder: Path) -> tuple[dict[str, Any], Arrays]:
     for _ in range(_ATTEMPTS):
         document = _read_document(folder / _DOCUMENT)
         for name in (_ARRAYS, _NEW_ARRAYS):
-            data = _bytes_of(folder / name)
+            file = folder / name
+            data = file.read_bytes() if file.is_file() else None
             if data is not None and document.get("arrays", _digest(data)) == _digest(data):
                 return document, from_npz(data, f"path must hold {_ARRAYS} as save wrote it")
     raise CorruptFileError(
@@ -131,10 +132,6 @@ def _read(folder: Path) -> tuple[dict[str, Any], Arrays]:
         "other bytes or none, and nothing else is read, with allow_pickle=False",
         "Save the calibrator again, or fetch another copy.",
     )
-
-
-def _bytes_of(file: Path) -> bytes | None:
-    return file.read_bytes() if file.is_file() else None
 
 
 def _digest(data: bytes) -> str:

@@ -34,10 +34,7 @@ _CHUNK = 2_000
 class ReliableVariance:
     """Networks of the mean and of the inverse-gamma's shape and scale.
 
-    Attributes
-    ----------
-    training_rows : tensor of shape (models, n, d) or None
-        Where the variance is trusted; None never extrapolates.
+    The variance is trusted at ``training_rows`` (models, n, d); None never extrapolates.
     """
 
     mean: StackedMLP

@@ -12,10 +12,19 @@ import torch
 from torch import Tensor
 
 from trueup.monitoring.inputs import FloatArray
-from trueup.monitoring.networks.objectives import gaussian_nll, squared_error
 from trueup.monitoring.networks.training import StackedMLP, TrainingPlan, train
 
 ENSEMBLE_SIZE = 10
+
+
+def squared_error(prediction: Tensor, y: Tensor) -> Tensor:
+    """Return the mean squared error."""
+    return (prediction - y).square().mean(-1)
+
+
+def gaussian_nll(mean: Tensor, log_variance: Tensor, y: Tensor) -> Tensor:
+    """Return the mean negative log-likelihood of a normal variable, without its constant."""
+    return 0.5 * (log_variance + (y - mean).square() * torch.exp(-log_variance)).mean(-1)
 
 
 @dataclass(frozen=True)

@@ -33,10 +33,7 @@ class FittedMLP:
     layers: tuple[NDArray[np.float32], ...]
 
     def predict(self, x: FloatArray | NDArray[np.float32]) -> FloatArray:
-        """Return outputs of shape (models, n).
-
-        The inputs are (n, d), the same for all models, or (models, n, d).
-        """
+        """Return outputs (models, n) of inputs (n, d), the same for all, or (models, n, d)."""
         starts = range(0, x.shape[-2], _CHUNK)
         with np.errstate(over="ignore", invalid="ignore"):  # the estimate says that it isn't finite
             outputs = [self._outputs(x[..., start : start + _CHUNK, :]) for start in starts]
@@ -51,19 +48,16 @@ class FittedMLP:
         return (hidden @ weight + bias)[..., 0]
 
     def to_arrays(self) -> Arrays:
-        """Return the weights."""
         return {f"layer{index}": layer for index, layer in enumerate(self.layers)}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> FittedMLP:
-        """Return the networks whose weights ``to_arrays`` gave."""
         layers = tuple(finite(arrays[f"layer{i}"], 3, "float32") for i in range(len(arrays)))
         _require_chain([layer.shape for layer in layers])
         return cls(layers)
 
     @property
     def width(self) -> int:
-        """Number of inputs."""
         return int(self.layers[0].shape[1])
 
 

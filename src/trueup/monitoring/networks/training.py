@@ -22,20 +22,10 @@ from trueup.monitoring.networks.fitted import FittedMLP
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """Adam with weight decay on minibatches.
+    """Adam with weight decay, added to the gradient, on minibatches of the rows.
 
-    Parameters
-    ----------
-    learning_rate, weight_decay : float
-        As in ``torch.optim.Adam``: the decay is added to the gradient.
-    epochs : int
-        Passes over the rows.
-    batch_size : int or None
-        Rows of one step; None takes all.
-    validation_fraction : float
-        Share of rows, in [0, 1), that are held out to stop early; 0 trains all epochs on all rows.
-    patience : int
-        Epochs without a better validation loss after which training stops.
+    A ``batch_size`` of None takes all rows. ``validation_fraction`` in [0, 1) is the share that is
+    held out; training stops after ``patience`` epochs without a lower loss there.
     """
 
     learning_rate: float = 0.01
@@ -49,14 +39,7 @@ class TrainingPlan:
 class StackedMLP:
     """Independent networks with ReLU between layers and PyTorch's default initial values.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Width of each layer from input to output; the output is 1.
-    n_models : int
-        Number of networks.
-    generator : torch.Generator
-        Source of the initial values.
+    ``sizes`` are the widths of the layers from input to output, which is 1.
     """
 
     def __init__(self, sizes: Sequence[int], n_models: int, generator: torch.Generator) -> None:
@@ -107,19 +90,9 @@ def train(
 ) -> None:
     """Fit the networks in place.
 
-    Parameters
-    ----------
-    networks : sequence of StackedMLP
-        Whose parameters are changed.
-    loss : callable
-        Maps a batch of the columns to a loss per model, shape (models,).
-    columns : sequence of tensors of shape (models, n, ...)
-        The rows, aligned over the columns. Where the first is of shape (1, n, ...), all models
-        see the same minibatches.
-    plan : TrainingPlan
-        The optimiser's settings.
-    generator : torch.Generator
-        Order of the rows.
+    ``loss`` maps a batch of the columns to a loss per model, shape (models,). The columns are of
+    shape (models, n, ...); where the first is of shape (1, n, ...), all models see the same
+    minibatches.
     """
     parameters = [parameter for network in networks for parameter in network.parameters]
     optimizer = _Adam(parameters, plan)
@@ -157,7 +130,6 @@ class _Adam:
         self._steps = [torch.zeros((), device=one.device) for one in parameters]
 
     def step(self, loss: Tensor) -> None:
-        """Move the parameters against the gradient of a loss."""
         gradients = torch.autograd.grad(loss, self._parameters)
         with torch.no_grad():
             adam(

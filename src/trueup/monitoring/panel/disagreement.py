@@ -41,14 +41,8 @@ def training_epochs(n: int) -> int:
 class DisagreementModel:
     """Squared disagreement of f with networks, each of which did not see one fold.
 
-    Attributes
-    ----------
-    network : FittedMLP
-        The five fold networks, on the standardised scale of the target.
-    center, spread : float
-        That scale.
-    cap : float
-        Largest disagreement that counts, in squared units of the target.
+    The networks are on the scale of the target that ``center`` and ``spread`` standardise; ``cap``
+    is the largest disagreement that counts, in squared units of the target.
     """
 
     network: FittedMLP
@@ -63,13 +57,11 @@ class DisagreementModel:
         return np.asarray(np.minimum(squared, self.cap))
 
     def to_arrays(self) -> Arrays:
-        """Return the fitted state."""
         scale = np.array([self.center, self.spread, self.cap])
         return nest("network", self.network.to_arrays()) | {"scale": scale}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> DisagreementModel:
-        """Return the model that ``to_arrays`` described."""
         center, spread, cap = (float(value) for value in finite(arrays["scale"], 1))
         network = FittedMLP.from_arrays(unnest("network", arrays))
         return cls(network, center, spread, cap)
@@ -121,24 +113,12 @@ def calibrated_disagreement(
     operational: float,
     multiplicity: FloatArray,
 ) -> FloatArray:
-    """Return the doubly robust estimate of the mean error for each replicate.
+    """Return the doubly robust estimate of the mean error for each replicate, shape (b,).
 
-    Parameters
-    ----------
-    errors, disagreement : arrays of shape (n,)
-        Of the reference rows.
-    weights : array of shape (n,)
-        Importance of each reference row.
-    operational : float
-        Mean disagreement on the operational rows.
-    multiplicity : array of shape (b, n)
-        How much each reference row counts in each replicate; a row of ones is the estimate itself.
-
-    Returns
-    -------
-    array of shape (b,)
-        ``max(0, a + b d_op + weighted mean of (e - a - b d))`` with a damped slope b in [0, 1 in
-        units of the error], cross-fitted over five folds.
+    It is ``max(0, a + b d_op + weighted mean of (e - a - b d))`` with a damped slope b in [0, 1 in
+    units of the error], cross-fitted over five folds. Errors, disagreement and importance weights
+    of the reference rows are (n,), ``multiplicity`` (b, n) says how much each row counts in a
+    replicate, ``operational`` is the mean disagreement on the batch.
     """
     base, slope = _lines(errors, disagreement, multiplicity)
     importance = multiplicity * weights

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.monitoring.inputs import FloatArray
+from trueup.monitoring.inputs import FloatArray, finite_vector
 from trueup.monitoring.metrics import SquaredForm
 from trueup.monitoring.one_step import OneStepCheckModel
 from trueup.monitoring.panel.direct_loss import DirectLossEstimator
 from trueup.monitoring.panel.disagreement import fit_disagreement, training_epochs
-from trueup.monitoring.panel.fitted import ConsensusPanel, TrainingPanel
-from trueup.monitoring.panel.members import Reference
+from trueup.monitoring.panel.members import TRAINING_ONLY, Panel, Reference
 from trueup.monitoring.trust.support import sample_positions
 
 _MAX_ROWS = 20_000
@@ -23,22 +22,10 @@ _OFFSET_ROWS = 5_000
 
 @dataclass(frozen=True)
 class Labelled:
-    """Labelled rows.
+    """Labelled rows: encoded features (n, d), the rest of shape (n,).
 
-    Attributes
-    ----------
-    x : array of shape (n, d)
-        Encoded features.
-    y_pred : array of shape (n,)
-        Predictions of the monitored model.
-    unseen : array of shape (n,)
-        Predictions of the model, or of clones of it, that did not see the row.
-    y_true : array of shape (n,)
-        Labels.
-    trained : bool
-        Whether the monitored model has seen the rows.
-    form : SquaredForm
-        How the loss of a row is a squared error.
+    ``unseen`` are predictions of the model, or of clones of it, that did not see the row;
+    ``trained`` says whether the model itself has seen them.
     """
 
     x: FloatArray
@@ -55,25 +42,25 @@ class Labelled:
 
     @property
     def errors(self) -> FloatArray:
-        """That squared error."""
         return np.asarray((self.labels - self.unseen) ** 2)
 
 
 def fit_training_panel(
     x: FloatArray, y_pred: FloatArray, y_true: FloatArray, random_state: int
-) -> TrainingPanel:
+) -> Panel:
     """Fit L to training errors."""
-    return TrainingPanel(_check("l", "plain", x, random_state).fit_encoded(x, y_pred, y_true))
+    check = _check("l", "plain", x, random_state).fit_encoded(x, y_pred, y_true)
+    return Panel({TRAINING_ONLY: check})
 
 
-def fit_panel(rows: Labelled, random_state: int) -> ConsensusPanel:
+def fit_panel(rows: Labelled, random_state: int) -> Panel:
     """Fit the members for a numeric target."""
     disagreement, squared = fit_disagreement(rows.x, rows.unseen, rows.y_true, random_state)
     checks = _fit_checks(rows, random_state)
-    return ConsensusPanel(_reference(rows, squared, random_state), checks, disagreement)
+    return Panel(checks, _reference(rows, squared, random_state), disagreement)
 
 
-def fit_binary_panel(rows: Labelled, random_state: int) -> tuple[ConsensusPanel, tuple[str, ...]]:
+def fit_binary_panel(rows: Labelled, random_state: int) -> tuple[Panel, tuple[str, ...]]:
     """Fit the members for labels in {0, 1}; return also which were left out and why."""
     check = _check("k", "offset", rows.x, random_state)
     checks = {"one_step_offset": check.fit_encoded(rows.x, rows.unseen, rows.labels)}
@@ -84,7 +71,7 @@ def fit_binary_panel(rows: Labelled, random_state: int) -> tuple[ConsensusPanel,
     except ImportError as error:
         skipped = (f"direct_loss left out: {error}",)
     reference = _reference(rows, np.zeros(len(rows.x)), random_state)
-    return ConsensusPanel(reference, checks, direct=direct), skipped
+    return Panel(checks, reference, direct=direct), skipped
 
 
 def reference_positions(n: int, random_state: int) -> NDArray[np.intp]:
@@ -121,3 +108,37 @@ def _check(
 ) -> OneStepCheckModel:
     epochs = training_epochs(len(x))
     return OneStepCheckModel(objective, head, epochs=epochs, random_state=random_state)
+
+
+FOLDS = 5
+
+
+def is_refittable(model: Any) -> bool:
+    """Return whether the model can be fitted and can predict, as scikit-learn's estimators."""
+    return callable(getattr(model, "fit", None)) and callable(getattr(model, "predict", None))
+
+
+def out_of_fold_predictions(
+    model: Any, X: Any, y_true: FloatArray, *, probability: bool, random_state: int
+) -> FloatArray:
+    """Return the prediction of each row, (n,), by a clone that was fitted on the other four folds.
+
+    With ``probability`` it is that of class 1, where the model can give it.
+    """
+    from sklearn.base import clone
+    from sklearn.model_selection import KFold
+    from sklearn.utils import _safe_indexing
+
+    predictions = np.empty(len(y_true))
+    folds = KFold(FOLDS, shuffle=True, random_state=random_state)
+    for seen, unseen in folds.split(y_true[:, None]):
+        refitted = clone(model, safe=False)
+        refitted.fit(_safe_indexing(X, seen), y_true[seen])
+        predictions[unseen] = _predict(refitted, _safe_indexing(X, unseen), probability)
+    return predictions
+
+
+def _predict(model: Any, X: Any, probability: bool) -> FloatArray:
+    if probability and hasattr(model, "predict_proba"):
+        return finite_vector("prediction of the model", np.asarray(model.predict_proba(X))[:, 1])
+    return finite_vector("prediction of the model", model.predict(X))

@@ -61,21 +61,11 @@ class _Kernels:
 def rulsif_weights(
     reference: FloatArray, operational: FloatArray, random_state: int = 0
 ) -> FloatArray:
-    """Return the relative importance ``p_op / (0.1 p_op + 0.9 p_ref)`` of each reference row.
+    """Return the relative importance ``p_op / (0.1 p_op + 0.9 p_ref)`` of each reference row, (n,).
 
-    Parameters
-    ----------
-    reference, operational : arrays of shape (n, d) and (m, d)
-        Encoded rows.
-    random_state : int
-        Draws at most 100 kernel centres among the operational rows, and the folds that choose
-        width and ridge.
-
-    Returns
-    -------
-    array of shape (n,)
-        Weights >= 0, bounded by about 10 as alpha is 0.1; all 1 for a single operational row, from
-        which no density can be chosen.
+    Rows are encoded, (n, d) and (m, d). Weights are at least 0 and at most about 10; all 1 for a
+    single operational row, from which no density can be chosen. ``random_state`` draws at most 100
+    kernel centres, and the folds that choose width and ridge.
 
     References
     ----------
@@ -126,18 +116,11 @@ def _part(kernels: _Kernels, ref: np.ndarray, op: np.ndarray) -> _Kernels:
 
 
 def neighbour_weights(reference: FloatArray, operational: FloatArray) -> FloatArray:
-    """Return how often each reference row is among the nearest ones of an operational row.
+    """Return how often each reference row is among the nearest ones of an operational row, sum 1.
 
-    Parameters
-    ----------
-    reference, operational : arrays of shape (n, d) and (m, d)
-        Rows standardised by the reference; they are clipped at 5 standard deviations.
-
-    Returns
-    -------
-    array of shape (n,)
-        Weights >= 0 with sum 1: ``weights @ errors`` is the mean over operational rows of the mean
-        error of their ``max(5, sqrt(n))`` nearest reference rows.
+    ``weights @ errors`` is the mean over operational rows of the mean error of their
+    ``max(5, sqrt(n))`` nearest reference rows. Rows are standardised by the reference, (n, d) and
+    (m, d), and clipped at 5 standard deviations.
     """
     n = len(reference)
     neighbours = min(n, max(_MIN_NEIGHBOURS, round(n**0.5)))

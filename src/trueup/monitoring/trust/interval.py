@@ -16,10 +16,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 def log_interval(
     estimate: float, variance: float, confidence_level: float = CONFIDENCE_LEVEL
 ) -> tuple[float, float]:
-    """Return ``estimate * exp(-+ z sqrt(variance))``; ``variance`` is that of the logarithm.
-
-    An estimate of 0 has the interval [0, 0].
-    """
+    """Return ``estimate * exp(-+ z sqrt(variance))`` of the log's variance; [0, 0] around 0."""
     if estimate <= 0.0:
         return 0.0, 0.0
     reach = float(np.exp(ndtri(0.5 + confidence_level / 2.0) * np.sqrt(variance)))
@@ -29,8 +26,8 @@ def log_interval(
 def batch_sampling_variance(row_errors: FloatArray) -> float:
     """Return the variance of the log of a realized mean, given the expected error of each row.
 
-    Each realized squared error is taken as its expectation times a chi-square of one degree of
-    freedom, as of a normal residual: variance ``2 e^2`` per row.
+    Each realized squared error is its expectation times a chi-square of one degree of freedom, as
+    of a normal residual: variance ``2 e^2`` per row.
     """
     mean = float(row_errors.mean())
     if mean <= 0.0:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from trueup.arrays import Arrays
-from trueup.errors import NotFittedError
 from trueup.monitoring.inputs import FloatArray
 from trueup.monitoring.panel.importance import pooled_scale
 from trueup.monitoring.storage import finite
@@ -31,35 +30,31 @@ class Support:
     diagnostics: Mapping[str, float]
 
 
+@dataclass(frozen=True)
 class SupportCheck:
-    """Detector of rows that lie outside of the reference.
+    """Detector of rows that lie outside of the reference, of which it keeps encoded rows.
 
-    Notes
-    -----
     Not trusted are rows that a classifier tells from the reference almost surely (area under the
     curve above 0.95) and of which more than a fifth lie farther from their nearest reference row
-    than 99% of the reference rows do from theirs. A change of the target given the features is
-    invisible to it.
+    than 99% of the reference rows do from theirs, which is ``limit``. A change of the target given
+    the features is invisible to it.
     """
 
-    def __init__(self) -> None:
-        self._rows: FloatArray | None = None
-        self._limit = 0.0
+    rows: FloatArray
+    limit: float
 
-    def fit(self, x: FloatArray, random_state: int = 0) -> SupportCheck:
+    @classmethod
+    def fitted(cls, x: FloatArray, random_state: int = 0) -> SupportCheck:
         """Keep at most 2,000 of the encoded reference rows."""
-        self._rows = sample_rows(x, SUPPORT_ROWS, random_state)
-        distance = _nearest(self._rows, self._rows, rank=min(2, len(self._rows)))
-        self._limit = float(np.quantile(distance, 0.99))
-        return self
+        rows = sample_rows(x, SUPPORT_ROWS, random_state)
+        distance = _nearest(rows, rows, rank=min(2, len(rows)))
+        return cls(rows, float(np.quantile(distance, 0.99)))
 
     def judge(self, x: FloatArray, random_state: int = 0) -> Support:
         """Return the verdict on encoded operational rows; at most 2,000 of them are looked at."""
-        if self._rows is None:
-            raise NotFittedError("support check must be fitted", "no fit", "Call fit first.")
         rows = sample_rows(x, SUPPORT_ROWS, random_state)
-        auc = domain_auc(self._rows, rows, random_state)
-        outside = float((_nearest(self._rows, rows) > self._limit).mean())
+        auc = domain_auc(self.rows, rows, random_state)
+        outside = float((_nearest(self.rows, rows) > self.limit).mean())
         trusted = not (auc > AUC_LIMIT and outside > OUTSIDE_LIMIT)
         reason = (
             f"{OUTSIDE}: {outside:.0%} of the rows are farther from it than its own "
@@ -70,24 +65,14 @@ class SupportCheck:
         )
 
     def to_arrays(self) -> Arrays:
-        """Return the fitted state."""
-        if self._rows is None:
-            raise NotFittedError("support check must be fitted", "no fit", "Call fit first.")
-        return {"rows": self._rows, "limit": np.array(self._limit)}
+        return {"rows": self.rows, "limit": np.array(self.limit)}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> SupportCheck:
-        """Return the check that ``to_arrays`` described."""
-        check = cls()
-        check._rows, check._limit = finite(arrays["rows"], 2), float(finite(arrays["limit"], 0))
-        if not len(check._rows):
+        check = cls(finite(arrays["rows"], 2), float(finite(arrays["limit"], 0)))
+        if not len(check.rows):
             raise ValueError("rows of a reference expected")
         return check
-
-    @property
-    def width(self) -> int:
-        """Number of encoded columns that are judged."""
-        return 0 if self._rows is None else self._rows.shape[1]
 
 
 def sample_rows(x: FloatArray, size: int, random_state: int) -> FloatArray:
@@ -111,8 +96,8 @@ def _nearest(reference: FloatArray, rows: FloatArray, rank: int = 1) -> FloatArr
 def domain_auc(reference: FloatArray, operational: FloatArray, random_state: int = 0) -> float:
     """Return the area under the curve of a classifier of reference against operational rows.
 
-    The classifier is a cross-fitted logistic regression on the standardised features and their
-    squares; 0.5 means that it cannot tell. With fewer than 5 rows on a side the area is 0.5.
+    It is a cross-fitted logistic regression on the standardised features and their squares; 0.5
+    means that it cannot tell, or that a side has fewer than 5 rows.
     """
     rows = np.concatenate(pooled_scale(reference, operational))
     is_operational = np.arange(len(rows)) >= len(reference)
