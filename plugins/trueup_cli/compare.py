@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Gate = Literal["better", "not-worse"]
 EXIT_CODES: dict[Outcome, int] = {"passed": 0, "failed": 1, "inconclusive": 3}
 ROWS_DIFFER = 4
+_FROM_WORST: tuple[Outcome, ...] = ("failed", "inconclusive", "passed")
 
 
 @click.command("compare")
@@ -120,13 +121,8 @@ def _names(options: dict[str, Any]) -> list[str]:
 def gate_outcome(comparison: Comparison, gate: Gate) -> Outcome:
     """Say whether the interval of the difference lies on the right side of the gate's bound.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        The decision, with its ``min_effect``.
-    gate : {"better", "not-worse"}
-        Whether the candidate must be better by more than ``min_effect``, or must not be worse by as
-        much; without ``min_effect`` both ask the same.
+    The candidate must be "better" by more than the decision's ``min_effect``, or "not-worse" by as
+    much; without ``min_effect`` both ask the same.
     """
     worst, best = comparison.high, comparison.low
     if comparison.greater_is_better:
@@ -142,14 +138,8 @@ def _outcome(decisions: Sequence[Decision]) -> Outcome:
     by_candidate: dict[str, list[Outcome]] = {}
     for decision in decisions:
         by_candidate.setdefault(decision.candidate, []).append(decision.outcome)
-    joined = [_all_of(outcomes) for outcomes in by_candidate.values()]
-    return next((o for o in ("passed", "inconclusive") if o in joined), "failed")
-
-
-def _all_of(outcomes: Sequence[Outcome]) -> Outcome:
-    if "failed" in outcomes:
-        return "failed"
-    return "inconclusive" if "inconclusive" in outcomes else "passed"
+    worst = [min(outcomes, key=_FROM_WORST.index) for outcomes in by_candidate.values()]
+    return max(worst, key=_FROM_WORST.index)
 
 
 def _decisions(names: Sequence[str], options: dict[str, Any]) -> list[Decision]:
@@ -157,16 +147,17 @@ def _decisions(names: Sequence[str], options: dict[str, Any]) -> list[Decision]:
 
     from trueup.decide.compare import corrected_level
     from trueup.decide.pairing import check_level
-    from trueup_mlflow.compare.compare_runs import ComparisonOptions, compare_and_log
+    from trueup_mlflow.compare.compare_runs import compare_and_log
     from trueup_mlflow.compare.seed_runs import RunReader
     from trueup_mlflow.write.runs import experiment_ids
 
     *candidates, baseline = options["pipelines"]
-    how = ComparisonOptions(
-        paired={"auto": "auto", "yes": True, "no": False}[options["paired"]],  # type: ignore[arg-type]
-        confidence_level=corrected_level(options["confidence_level"], len(candidates)),
-        **{name: options[name] for name in _PASSED_ON},
-    )
+    how = {
+        "paired": {"auto": "auto", "yes": True, "no": False}[options["paired"]],
+        "confidence_level": corrected_level(options["confidence_level"], len(candidates)),
+        **{name: options[name] for name in ("min_effect", "greater_is_better", "allow_failed")},
+    }
+    allow_mismatch = options["allow_mismatch"]
     uri, found = existing_store(options["tracking_uri"]), []
     with in_options({"metric": "--metric"}), progress("compare", "decision") as count:
         check_level("confidence_level", options["confidence_level"])
@@ -177,7 +168,9 @@ def _decisions(names: Sequence[str], options: dict[str, Any]) -> list[Decision]:
         for name, candidate in zip(names, candidates, strict=False):
             for metric in metrics:
                 pair = (name, names[-1])
-                logged = compare_and_log(candidate, baseline, metric, reader, how, pair)
+                logged = compare_and_log(
+                    candidate, baseline, metric, reader, how, pair, allow_mismatch=allow_mismatch
+                )
                 outcome = gate_outcome(logged.comparison, options["gate"])
                 figure = figure_link(uri, logged.run_id)
                 found.append(Decision(*pair, metric, logged, outcome, figure))
@@ -207,6 +200,3 @@ def _metrics(asked: Sequence[str], reader: RunReader, pipelines: Sequence[str]) 
         )
     (key,) = pairs
     return [*dict.fromkeys([*(m for m in asked if m != "both"), key, f"calibrated_{key}"])]
-
-
-_PASSED_ON = ("min_effect", "greater_is_better", "allow_failed", "allow_mismatch")

@@ -22,13 +22,13 @@ from trueup_optuna.metric import choose_metric
 from trueup_optuna.pruner import SeedRacePruner
 from trueup_optuna.shrunken_means import MOST, final_share, noise_share
 from trueup_optuna.study.companions import open_companion
-from trueup_optuna.study.ranking import CONFIG, RECORD, SEED_INDEX, standings
+from trueup_optuna.study.ranking import CONFIG, RECORD, SEED_INDEX, ranking_of
 from trueup_optuna.study.study_state import BUDGET, SEED_ORDER, goes_by, pin
 from trueup_optuna.study.trial_state import (
     FAILED,
+    REPEAT_OF,
     STATUS,
     STOPPED_IN_EPOCH,
-    TWIN_OF,
     SeedRecord,
     has_seeds,
 )
@@ -47,20 +47,16 @@ _LEAST = 10
 
 
 class Spending:
-    """Where a study with a budget stands.
-
-    Parameters
-    ----------
-    study : optuna.Study
-        Begun with ``SeedObjective(budget=...)``.
-    """
+    """Where a study that was begun with ``SeedObjective(budget=...)`` stands."""
 
     def __init__(self, study: optuna.Study) -> None:
         self.budget = int(study.user_attrs[BUDGET])
         trials = study.get_trials(deepcopy=False)
-        self.table = standings(study, trials)
+        self.table = ranking_of(study, trials)
         self._lost = sum(_is_lost(trial) for trial in trials)
-        self._failed_twins = {t.user_attrs.get(TWIN_OF) for t in trials if FAILED in t.user_attrs}
+        self._failed_repeats = {
+            t.user_attrs.get(REPEAT_OF) for t in trials if FAILED in t.user_attrs
+        }
 
     @property
     def searched(self) -> int:
@@ -71,7 +67,7 @@ class Spending:
     def spent(self) -> int:
         return int(self.table.n_seeds.sum()) + self._lost
 
-    def twin(self, params: Mapping[str, Any], but: int) -> int | None:
+    def same_as(self, params: Mapping[str, Any], but: int) -> int | None:
         """Return the number of another trial with the same parameters that has a seed."""
         for trial, n in zip(self.table.trials, self.table.n_seeds, strict=True):
             if n > 0 and trial.number != but and trial.params == params:
@@ -84,7 +80,7 @@ class Spending:
     def is_closed(self, number: int) -> bool:
         """Say whether a seed of a configuration failed, in its own trial or in a repeat."""
         closed = self.table.closed[self.table.numbers.index(number)]
-        return bool(closed) or number in self._failed_twins
+        return bool(closed) or number in self._failed_repeats
 
     @property
     def noise_share(self) -> float | None:
@@ -130,14 +126,9 @@ class Spending:
 
 
 class BudgetedSearch:
-    """What a trial of a search with a budget does.
+    """What a trial does in a search with a budget of trainings, the finals included.
 
-    Parameters
-    ----------
-    trainings : int
-        Of search and finals together, at least 10.
-    n_max : int
-        Seeds that a configuration may have.
+    A configuration may have ``n_max`` seeds.
     """
 
     def __init__(self, trainings: int, n_max: int) -> None:
@@ -155,15 +146,15 @@ class BudgetedSearch:
             stop_search(trial.study)
             raise optuna.TrialPruned("the search has spent its share of the budget")
         drawn = trial.relative_params
-        return spending.twin(drawn, trial.number) if drawn else None
+        return spending.same_as(drawn, trial.number) if drawn else None
 
     def next_seed(self, trial: optuna.Trial, number: int) -> int:
-        """Mark a trial as a twin; return the index of the next seed for its parameters.
+        """Mark a trial as a repeat; return the index of the next seed for its parameters.
 
         Raises optuna.TrialPruned if they have had all seeds, or one of theirs failed. A sampler
         that proposes nothing else ends the search.
         """
-        trial.set_user_attr(TWIN_OF, number)
+        trial.set_user_attr(REPEAT_OF, number)
         spending = Spending(trial.study)
         index = spending.n_seeds(number)
         closed = spending.is_closed(number)
@@ -178,14 +169,14 @@ class BudgetedSearch:
 
     def repeats(self, trial: optuna.Trial, n_done: int) -> bool:
         """Say whether a trial gets another seed at once; one like an earlier trial is marked."""
-        drawn = bool(trial.relative_params)  # then it has no twin, as was seen at its beginning
+        drawn = bool(trial.relative_params)  # then it repeats none, as was seen at its beginning
         if drawn and trial.number >= _LATE:
             return False
         spending = Spending(trial.study)
-        twin = None if drawn else spending.twin(trial.params, trial.number)
-        if twin is not None:
-            trial.set_user_attr(TWIN_OF, twin)
-        return twin is None and n_done == 1 and spending.repeats(trial.number)
+        earlier = None if drawn else spending.same_as(trial.params, trial.number)
+        if earlier is not None:
+            trial.set_user_attr(REPEAT_OF, earlier)
+        return earlier is None and n_done == 1 and spending.repeats(trial.number)
 
     def end(self, trial: optuna.Trial) -> float:
         """Return the value of a trial, and stop the search once the rest is for the finals."""
@@ -194,7 +185,7 @@ class BudgetedSearch:
             spending = Spending(trial.study)
         if spending.search_is_over:
             stop_search(trial.study)
-        return spending.value_of(trial.user_attrs.get(TWIN_OF, trial.number))
+        return spending.value_of(trial.user_attrs.get(REPEAT_OF, trial.number))
 
 
 def keep_further_seed(study: optuna.Study, number: int, index: int, record: SeedRecord) -> None:
@@ -205,11 +196,7 @@ def keep_further_seed(study: optuna.Study, number: int, index: int, record: Seed
 
 
 def pin_budget(study: optuna.Study, trainings: int | None) -> None:
-    """Keep the budget in the study; it may change, but not come or go.
-
-    Raises StateMismatchError if a study that was begun without one gets a budget, or the other way
-    round.
-    """
+    """Keep the budget in the study; it may change, but not come or go."""
     known = study.user_attrs.get(BUDGET)
     if known is None and trainings is not None and has_seeds(study):
         raise StateMismatchError(
@@ -237,10 +224,7 @@ def stop_search(study: optuna.Study) -> None:
 
 
 def _keep_drawn(trial: optuna.Trial, others: Sequence[FrozenTrial]) -> None:
-    """Let a trial that is not trained keep the parameters that the sampler drew together.
-
-    A pruned trial without any leaves none that all trials share, and samplers draw one by one then.
-    """
+    """Let a pruned trial keep what the sampler drew, or no parameter is left that all share."""
     spaces: dict[str, BaseDistribution] = {}
     for other in others:
         spaces.update(other.distributions)
@@ -249,13 +233,13 @@ def _keep_drawn(trial: optuna.Trial, others: Sequence[FrozenTrial]) -> None:
 
 def _is_idle(trial: FrozenTrial) -> bool:
     """Say whether a trial met parameters that get no further seed."""
-    return trial.state == TrialState.PRUNED and TWIN_OF in trial.user_attrs
+    return trial.state == TrialState.PRUNED and REPEAT_OF in trial.user_attrs
 
 
 def _is_lost(trial: FrozenTrial) -> bool:
     """Say whether a trial has spent a training without a result."""
     stopped = trial.user_attrs.get(STATUS) == STOPPED_IN_EPOCH
-    wasted = trial.user_attrs.get(TWIN_OF) is not None and trial.intermediate_values
+    wasted = trial.user_attrs.get(REPEAT_OF) is not None and trial.intermediate_values
     return trial.state != TrialState.WAITING and bool(
         stopped or wasted or FAILED in trial.user_attrs
     )

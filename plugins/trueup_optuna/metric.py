@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import sem, t
 
 from trueup_optuna.pruner import SeedRacePruner
-from trueup_optuna.study.ranking import Standings, prefix_means, standings
+from trueup_optuna.study.ranking import Ranking, prefix_means, ranking_of
 from trueup_optuna.study.study_state import BUDGET, GOES_BY, GOES_BY_REASON, goes_by, pin
 from trueup_optuna.study.trial_state import Metric, has_seeds
 
@@ -35,10 +35,7 @@ class Choice:
 
 
 def pin_metric(study: optuna.Study, asked: Metric | None) -> None:
-    """Keep the metric that was asked for; one that was chosen before can't be left.
-
-    Raises StateMismatchError if the study goes by another one.
-    """
+    """Keep the metric that was asked for; a study that goes by another one is refused."""
     kept = study.user_attrs
     if asked is None and BUDGET in kept and isinstance(study.pruner, SeedRacePruner):
         asked = "calibrated"  # it compares what is reported, from the first trial on
@@ -49,16 +46,16 @@ def pin_metric(study: optuna.Study, asked: Metric | None) -> None:
     pin(study, {GOES_BY: asked})
 
 
-def choose_metric(study: optuna.Study, table: Standings | None = None) -> bool:
+def choose_metric(study: optuna.Study, table: Ranking | None = None) -> bool:
     """Choose where a study with a budget has not done so; say whether it has now.
 
-    The metric and the reason are kept in the study, and said once. ``table`` are its standings,
+    The metric and the reason are kept in the study, and said once. ``table`` are its ranking_of,
     where they are known.
     """
     kept = study.user_attrs
     if BUDGET not in kept or GOES_BY in kept:
         return False
-    table = standings(study) if table is None else table
+    table = ranking_of(study) if table is None else table
     if np.isnan(table.vanilla).all():  # numbers, of which there is one metric
         return False
     choice = better_metric(table)
@@ -71,26 +68,14 @@ def choose_metric(study: optuna.Study, table: Standings | None = None) -> bool:
     return True
 
 
-def better_metric(table: Standings) -> Choice:
+def better_metric(table: Ranking) -> Choice:
     """Return the metric with the smaller noise, relative to the spread of configurations.
 
-    Parameters
-    ----------
-    table : Standings
-        All configurations so far; those with two seeds count.
-
-    Returns
-    -------
-    Choice
-        The calibrated metric only where its noise is smaller beyond chance, since few repeats show
-        hardly more than that; else the vanilla loss.
-
-    Notes
-    -----
-    Noise is the variance of a seed within the repeated configurations, spread the variance of the
-    means of all. Both metrics come from the same trainings, so the ratio of their noises is known
-    better than either. The bound on its logarithm is the jackknife's over configurations, with a t
-    quantile.
+    The calibrated metric only where its noise is smaller beyond chance, since few repeats show
+    hardly more than that; else the vanilla loss. Noise is the variance of a seed within the
+    repeated configurations, spread the variance of the means of all. Both metrics come from the
+    same trainings, so the ratio of their noises is known better than either. The bound on its
+    logarithm is the jackknife's over configurations, with a t quantile.
     """
     rows = np.flatnonzero(table.n_seeds >= 2)
     if len(rows) < _LEAST:

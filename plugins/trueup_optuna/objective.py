@@ -236,9 +236,9 @@ class SeedObjective:
         origin = trial.study._storage.get_trial(trial._trial_id)
         values = restore(trial, origin)
         if self._budget is not None and not values:
-            twin = self._budget.begin(trial)
-            if twin is not None:
-                return self._run_twin(trial, twin)
+            earlier = self._budget.begin(trial)
+            if earlier is not None:
+                return self._run_repeat(trial, earlier)
         while self._wants_seed(trial, len(values)):
             index = len(values)
             try:
@@ -253,7 +253,7 @@ class SeedObjective:
         self._check_same(values)
         return float(np.mean(values)) if self._budget is None else self._budget.end(trial)
 
-    def _run_twin(self, trial: optuna.Trial, number: int) -> float:
+    def _run_repeat(self, trial: optuna.Trial, number: int) -> float:
         """Train the next seed of the earlier trial that has these parameters."""
         assert self._budget is not None
         index = self._budget.next_seed(trial, number)

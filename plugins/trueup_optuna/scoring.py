@@ -38,20 +38,10 @@ class FailedSeedError(UndefinedMetricError):
 
 
 class SeedScorer:
-    """Run one training and score it on the calibrated metric.
+    """Run one training, ``train(trial, seed)``, and score it on the calibrated metric.
 
-    Parameters
-    ----------
-    train : callable
-        ``train(trial, seed)``; it may only call the ``suggest_*`` methods of the trial.
-    loss : str or Loss
-        Loss of ``(y_true, y_pred)``.
-    split : Split
-        Split of ``(y_true, y_pred)`` into the rows that fit the bias and the rows that are scored.
-    catch : exception class or tuple of them
-        Exceptions of ``train`` that make a failed seed; others go to the caller.
-    on_error : {"drop", "keep"}
-        What becomes of a configuration with a failed seed.
+    Loss and split are those of ``(y_true, y_pred)``. Exceptions of ``train`` that are in ``catch``
+    make a failed seed, others go to the caller.
     """
 
     def __init__(
@@ -143,10 +133,8 @@ def _refuse_two_numbers(result: tuple[Any, Any]) -> None:
         raise InvalidInputError(
             "the result of train must be (y_true, y_pred), an Evaluation or a number",
             f"two numbers, {result!r}",
-            (
-                "Return the one to tune, such as the loss, and keep the other with "
-                'trial.set_user_attr("accuracy", ...).'
-            ),
+            "Return the one to tune, such as the loss, and keep the other with "
+            'trial.set_user_attr("accuracy", ...).',
         )
 
 

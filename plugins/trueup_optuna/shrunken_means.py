@@ -83,14 +83,9 @@ _GRID: dict[str, tuple[float, ...]] = {
 def shrunken_means(results: Results) -> Shrunken:
     """Draw means to their neighbourhood.
 
-    Returns
-    -------
-    Shrunken
-        A mean further above the median than the best lies below it is taken to lie as far: how bad
-        a failure is says nothing about the best.
+    A mean further above the median than the best lies below it is taken to lie as far: how bad a
+    failure is says nothing about the best.
 
-    Notes
-    -----
     The process has a squared exponential kernel, an effect of each configuration of its own, so
     that many seeds outweigh all neighbours, and one of each seed. Its noise is that of the better
     half of the configurations with two seeds: bad ones are often noisier by far. The rest maximises
@@ -198,17 +193,8 @@ class _Process:
 def noise_share(means: FloatArray, noise: float) -> float:
     """Return the noise of one seed, as a share of itself and the spread near the best.
 
-    Parameters
-    ----------
-    means : array of shape (k,)
-        Mean of each configuration, lower = better.
-    noise : float
-        Variance of a single result over seeds.
-
-    Returns
-    -------
-    float
-        0 = the seed changes nothing, 1 = configurations near the best can't be told apart.
+    ``means`` of shape (k,), lower = better; ``noise`` is the variance of a single result over
+    seeds. 0 = the seed changes nothing, 1 = configurations near the best can't be told apart.
     """
     finite = np.sort(means[np.isfinite(means)])
     near = finite[: max(3, int(np.ceil(FINALISTS * len(finite))))]

@@ -18,7 +18,7 @@ from trueup_cli.tune import run as tune_run
 from trueup_cli.tune.plan import TunePlan
 from trueup_cli.tune.storage import load_study
 from trueup_optuna import open_journal, recover_stale
-from trueup_optuna.study.ranking import standings
+from trueup_optuna.study.ranking import ranking_of
 from trueup_optuna.study.trial_state import BEAT, configurations
 
 SHORT = ["--seeds", "6", "--confirm", "2"]
@@ -27,12 +27,12 @@ SHORT = ["--seeds", "6", "--confirm", "2"]
 def test_a_budget_splits_itself(folder):
     result = invoke("my_script.py:train_number", *SHORT, "--budget", "24")
     assert result.exit_code == 0, result.output
-    table = standings(load_study("trueup-study.journal", "trueup"))
+    table = ranking_of(load_study("trueup-study.journal", "trueup"))
     assert int(table.n_seeds.sum()) == 24
     assert "confirmed on 2 fresh seeds" in result.output
     again = invoke("my_script.py:train_number", *SHORT, "--budget", "30", "--resume")
     assert again.exit_code == 0, again.output
-    assert int(standings(load_study("trueup-study.journal", "trueup")).n_seeds.sum()) == 30
+    assert int(ranking_of(load_study("trueup-study.journal", "trueup")).n_seeds.sum()) == 30
 
 
 def test_a_budget_says_which_metric_it_goes_by_unless_told(folder):
@@ -142,7 +142,7 @@ def epochs(trial, seed):
 """
     )
     small = ("--trials", "14", "--finals", "2", "--epoch-pruner", "median", *SHORT)
-    result = invoke("my_script.py:epochs", *small)
+    result = invoke("my_script.py:epochs", *small, "--sampler-seed", "0")
     assert result.exit_code == 0, result.output
     states = {trial.state for trial in load_study("trueup-study.journal", "trueup").trials}
     assert states == {TrialState.COMPLETE, TrialState.PRUNED}

@@ -17,8 +17,8 @@ from trueup_optuna import (
 )
 from trueup_optuna.budget import Spending
 from trueup_optuna.shrunken_means import unit_cube
-from trueup_optuna.study.ranking import standings
-from trueup_optuna.study.trial_state import FAILED, TWIN_OF, seed_records
+from trueup_optuna.study.ranking import ranking_of
+from trueup_optuna.study.trial_state import FAILED, REPEAT_OF, seed_records
 
 
 def searched(function=train, *, budget=60, direction="minimize", storage=None, **arguments):
@@ -95,7 +95,7 @@ def test_a_budget_goes_on_after_an_interrupt_and_may_grow(tmp_path):
     n = len(again.trials)
     again.optimize(SeedObjective(train, seeds=SeedList(8), budget=30))
     assert [t.state for t in again.trials[n:]] == [TrialState.PRUNED]
-    assert finals(again, train).final_trainings == 30 - int(standings(again).n_searched.sum())
+    assert finals(again, train).final_trainings == 30 - int(ranking_of(again).n_searched.sum())
     again.optimize(SeedObjective(train, seeds=SeedList(8), budget=60))
     table = finals(again, train)
     assert table.search_trainings + table.final_trainings == 60
@@ -155,7 +155,7 @@ def test_seeds_take_turns_unless_a_race_compares_under_shared_ones(race):
     firsts = [seed_records(trial.user_attrs)[0].seed for trial in study.trials]
     assert firsts == [0 if race else max(0, n - 5) % 8 for n in range(len(firsts))]
     finals(study, noisy(0.3))
-    table = standings(study)
+    table = ranking_of(study)
     for trial, records in zip(table.trials, table.records, strict=True):
         number = 0 if race else trial.number
         turned = [(firsts[trial.number] + i) % 8 for i in range(8)]
@@ -185,9 +185,11 @@ def test_a_configuration_whose_repeat_failed_is_not_tried_again():
         return noisy(0.3)(optuna.trial.FixedTrial({"x": k / 10, "y": 0.0}), seed)
 
     study = searched(fails_late, budget=40, catch=ValueError)
-    failed = [t.user_attrs[TWIN_OF] for t in study.trials if {TWIN_OF, FAILED} <= {*t.user_attrs}]
+    failed = [
+        t.user_attrs[REPEAT_OF] for t in study.trials if {REPEAT_OF, FAILED} <= {*t.user_attrs}
+    ]
     assert len(failed) == 1
-    later = [t for t in study.trials if t.user_attrs.get(TWIN_OF) == failed[0]][-1]
+    later = [t for t in study.trials if t.user_attrs.get(REPEAT_OF) == failed[0]][-1]
     assert later.state == TrialState.PRUNED
 
 

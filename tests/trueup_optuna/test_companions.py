@@ -8,7 +8,7 @@ from tests.trueup_optuna.training import result, train
 
 from trueup.errors import TrueupWarning
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, confirm, finals, select_best
-from trueup_optuna.study.ranking import standings
+from trueup_optuna.study.ranking import ranking_of
 
 
 def tuned(storage, name, function=train, seed=0):
@@ -29,7 +29,7 @@ def test_what_a_deleted_namesake_left_is_ignored(storage, study_name):
     confirm(old, lambda trial, seed: train(trial, seed) - 100.0, n_seeds=3)
     optuna.delete_study(study_name=study_name, storage=storage)
     study = tuned(storage, study_name, seed=1)
-    table = standings(study)
+    table = ranking_of(study)
     for trial, n, records in zip(table.trials, table.n_seeds, table.records, strict=True):
         assert [r.value for r in records] == [result(trial.params["x"], s) for s in range(n)]
     best = select_best(study)
@@ -57,10 +57,10 @@ def test_a_copy_says_that_its_companions_were_left_behind_and_takes_them_when_co
     )
     copied = optuna.load_study(study_name="t", storage=storage)
     with pytest.warns(TrueupWarning, match="'t' had its finals in 's::finals'.*copy_study"):
-        assert standings(copied).n_seeds.sum() < standings(study).n_seeds.sum()
+        assert ranking_of(copied).n_seeds.sum() < ranking_of(study).n_seeds.sum()
     elsewhere = optuna.storages.InMemoryStorage()
     for name in ("s", "s::finals"):
         optuna.copy_study(from_study_name=name, from_storage=storage, to_storage=elsewhere)
     moved = optuna.load_study(study_name="s", storage=elsewhere)
     assert select_best(moved).mean == select_best(study).mean
-    assert standings(moved).n_seeds.tolist() == standings(study).n_seeds.tolist()
+    assert ranking_of(moved).n_seeds.tolist() == ranking_of(study).n_seeds.tolist()

@@ -22,7 +22,7 @@ from trueup_optuna import (
     select_best,
 )
 from trueup_optuna.final.race_table import race_table
-from trueup_optuna.study.ranking import CONFIG, RECORD, SEED_INDEX, standings
+from trueup_optuna.study.ranking import CONFIG, RECORD, SEED_INDEX, ranking_of
 from trueup_optuna.study.study_report import probability_of_lowest
 from trueup_optuna.study.trial_state import SeedRecord
 
@@ -246,7 +246,7 @@ def test_the_runner_up_may_be_eliminated():
 
     study = searched(function=far, seeds=SeedList(8, confirm=3))
     finals(study, far, budget=40)
-    assert standings(study).contenders.sum() == 1
+    assert ranking_of(study).contenders.sum() == 1
     confirmed = confirm(study, far, n_seeds=3)
     assert confirmed.rival is not None
     assert confirmed.better
@@ -349,7 +349,7 @@ def test_report_tells_what_the_vanilla_metric_would_have_chosen():
     study = searched(function=train_classifier, n_trials=15)
     finals(study, train_classifier, budget=20)
     report = report_study(study)
-    table = standings(study)
+    table = ranking_of(study)
     vanilla = report.vanilla
     index = table.numbers.index(vanilla.number)
     assert vanilla.same == (vanilla.number == report.best.trial.number)

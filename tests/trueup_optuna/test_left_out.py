@@ -5,7 +5,7 @@ from __future__ import annotations
 import optuna
 
 from trueup_optuna import SeedList, SeedObjective, finals, report_study
-from trueup_optuna.study.trial_state import FAILED, TWIN_OF
+from trueup_optuna.study.trial_state import FAILED, REPEAT_OF
 
 
 def train(trial, seed):
@@ -53,7 +53,7 @@ def test_a_repeat_whose_seed_failed_is_no_trial_of_its_own():
     objective = SeedObjective(train, seeds=SeedList(4), catch=RuntimeError, n_startup_seeds=2)
     study.optimize(objective, n_trials=2)
     repeat = optuna.trial.create_trial(
-        state=optuna.trial.TrialState.FAIL, user_attrs={TWIN_OF: 0, FAILED: "out of memory"}
+        state=optuna.trial.TrialState.FAIL, user_attrs={REPEAT_OF: 0, FAILED: "out of memory"}
     )
     study.add_trial(repeat)
     assert report_study(study).left_out == {}

@@ -11,7 +11,7 @@ from tests.trueup_optuna.training import train
 from trueup.errors import TrueupWarning, UndefinedMetricError
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, confirm, finals, select_best
 from trueup_optuna.study.companions import companion
-from trueup_optuna.study.ranking import CONFIG, standings
+from trueup_optuna.study.ranking import CONFIG, ranking_of
 from trueup_optuna.study.selection import MEAN, N_SEEDS, SELECTED
 from trueup_optuna.study.trial_state import FAILED
 
@@ -111,7 +111,7 @@ def test_infeasible_configurations_are_neither_selected_nor_raced(how):
     assert abs(select_best(study).trial.params["x"]) >= 0.4
     assert table.selected not in forbidden
     assert confirm(study, constrained, n_seeds=3).rival is not None
-    assert not {out.by for out in standings(study).eliminations.values()} & forbidden
+    assert not {out.by for out in ranking_of(study).eliminations.values()} & forbidden
 
 
 def test_a_constraint_keeps_the_worst_value_over_the_seeds():
@@ -127,7 +127,7 @@ def test_a_constraint_keeps_the_worst_value_over_the_seeds():
         return train(trial, seed)
 
     finals(study, later, budget=30)
-    table = standings(study)
+    table = ranking_of(study)
     far = table.n_seeds > 4  # those have met a seed that breaks it
     assert far.any()
     assert not (table.contenders & far).any()
@@ -180,9 +180,9 @@ def test_a_failed_seed_of_the_finals_blocks_nobody(how, on_error, survives):
     broken = breaks_where(lambda trial, _: trial.number == before, how)
     table = finals(study, broken, budget=10, catch=RuntimeError, on_error=on_error)
     assert table.final_trainings == 10
-    at = standings(study).numbers.index(before)
-    assert bool(standings(study).contenders[at]) == survives
-    assert standings(study).n_seeds[at] == len(study.trials[before].intermediate_values)
+    at = ranking_of(study).numbers.index(before)
+    assert bool(ranking_of(study).contenders[at]) == survives
+    assert ranking_of(study).n_seeds[at] == len(study.trials[before].intermediate_values)
     assert finals(study, broken, budget=12, catch=RuntimeError).final_trainings == 12
     assert (table.selected == before) <= survives
 

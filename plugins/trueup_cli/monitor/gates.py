@@ -24,6 +24,7 @@ from trueup_cli.shell.output import echo
 
 _BAD_INPUT = 2
 _CODES = {"fine": FINE, "above": ABOVE, "stale": ABOVE, "not trusted": NOT_TRUSTED}
+_TIMES = ("time_column", "name_pattern", "time_format", "modified_time")
 _BY_WEIGHT = (ABOVE, _BAD_INPUT, NOT_TRUSTED, FINE)
 
 
@@ -97,6 +98,7 @@ def watch(
 
     Example: trueup monitor watch models:/demand/3 inbox --once
     """
+    from trueup_mlflow.monitor.batch.watching import BatchTimes
     from trueup_mlflow.monitor.batch.watching import watch as watching
 
     if once and seconds is not None:
@@ -105,7 +107,8 @@ def watch(
     codes = set()
     with contextlib.ExitStack() as stack:
         exporter = _exporter(stack, model_uri, prometheus_port)
-        files = watching(model_uri, folder, seconds=pause, once=once, times=_times(**times))
+        when = BatchTimes(*(times[name] for name in _TIMES))
+        files = watching(model_uri, folder, seconds=pause, once=once, times=when)
         for path, outcome in files:
             if isinstance(outcome, TrueupError):
                 codes.add(_BAD_INPUT)
@@ -118,17 +121,6 @@ def watch(
     if FINE in codes or NOT_TRUSTED in codes:
         codes |= _gate(model_uri)
     raise click.exceptions.Exit(_worst(codes))
-
-
-def _times(
-    time_column: str | None,
-    name_pattern: str | None,
-    time_format: str | None,
-    modified_time: bool,
-) -> Any:
-    from trueup_mlflow.monitor.batch.watching import BatchTimes
-
-    return BatchTimes(time_column, name_pattern, time_format, modified_time)
 
 
 def _gate(model_uri: str) -> set[int]:

@@ -105,11 +105,8 @@ def _shown_in_one_line(show: Callable[..., None]) -> Callable[..., None]:
 def in_options(names: Mapping[str, str] | None = None) -> Iterator[None]:
     """Turn refusals into bad input that names options; let warnings name options too.
 
-    Parameters
-    ----------
-    names : mapping of str to str
-        What the user wrote, by argument: ``{"y_true": "--target 'click'"}``. An argument that has
-        the name of an option of the command needs no entry.
+    ``names`` is what the user wrote, by argument: ``{"y_true": "--target 'click'"}``. An argument
+    that has the name of an option of the command needs no entry.
     """
     known = {**_options_of_command(), **(names or {})}
     before = warnings.showwarning

@@ -19,11 +19,8 @@ def exit_code(stop: KeyboardInterrupt) -> int:
 def interruptible(*, once: bool = False) -> Iterator[None]:
     """Raise ``KeyboardInterrupt(signal number)`` on SIGTERM.
 
-    Parameters
-    ----------
-    once : bool, default False
-        Also take over SIGINT, and ignore both after the first of them, so that cleaning up isn't
-        interrupted. For a process that another one kills when it doesn't end.
+    With ``once`` also take over SIGINT, and ignore both after the first of them, so that cleaning
+    up isn't interrupted: for a process that another one kills when it doesn't end.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread hears signals

@@ -85,10 +85,7 @@ def place_of_store(uri: str) -> Path | None:
 
 
 def label_values(labels: Sequence[str], y_true: NDArray[Any]) -> list[Any] | None:
-    """Return the classes as the values of a column; None where no class was named.
-
-    Raises InvalidInputError if the column holds numbers or truth values, and a label is none.
-    """
+    """Return the classes as values of a column, which must hold such; None where none was named."""
     if not labels:
         return None
     if y_true.dtype.kind == "b":
@@ -163,10 +160,7 @@ def logs_to_mlflow(command: Command) -> Command:
 
 
 def check_place(options: Mapping[str, Any]) -> bool:
-    """Return whether the result is logged, to one run; called before the work that it is of.
-
-    Raises InvalidInputError if the run or the experiment is not there or was deleted.
-    """
+    """Return whether the result is logged, to a run or an experiment that must be there."""
     run_id, name = options["run_id"], options["experiment_name"]
     if run_id and name:
         raise BadInput("--log-to-mlflow and --experiment-name exclude each other. Pass one.")
@@ -223,9 +217,8 @@ def _home(client: Any, name: str | None) -> str:
     """Return the id of an experiment, which is made where it is not there."""
     from mlflow.tracking.fluent import _get_experiment_id
 
-    from trueup_mlflow.write.runs import find_experiment
+    from trueup_mlflow.write.runs import ensure_experiment
 
     if not name:
         return str(_get_experiment_id())
-    known = find_experiment(client, name, argument="--experiment-name")
-    return str(client.create_experiment(name) if known is None else known.experiment_id)
+    return ensure_experiment(client, name, argument="--experiment-name")

@@ -129,12 +129,8 @@ def quiet_mlflow() -> Iterator[None]:
 def without_run_urls(*, if_secret: bool = False) -> Iterator[None]:
     """Keep MLflow from printing the address of each run that ends, password and all.
 
-    It would stand between the lines of ``--json``. A user who set the variable keeps it.
-
-    Parameters
-    ----------
-    if_secret : bool, default False
-        Only where the address of the store holds a password.
+    It would stand between the lines of ``--json``. A user who set the variable keeps it. With
+    ``if_secret`` only where the address of the store holds a password.
     """
     address = os.environ.get("MLFLOW_TRACKING_URI", "")
     if if_secret and without_credentials(address) == address:

@@ -64,12 +64,7 @@ class TunePlan:
         return self.grace / 4.0
 
 
-def epoch_pruner_of(name: str | None) -> optuna.pruners.BasePruner | None:
-    """Return the pruner of that name."""
-    return None if name is None else EPOCH_PRUNERS[name]()
-
-
-class _Grid(optuna.samplers.GridSampler):
+class Grid(optuna.samplers.GridSampler):
     """A grid that leaves it to the number of trials when to stop: any process may run the last."""
 
     def after_trial(self, *_: Any) -> None:
@@ -90,8 +85,3 @@ def grid_points(space: str | None, trials: int) -> dict[str, list[Any]]:
 def grid_size(space: str | None, trials: int) -> int:
     """Return the number of configurations of the grid."""
     return math.prod(len(values) for values in grid_points(space, trials).values())
-
-
-def grid_sampler(space: str | None, trials: int, seed: int | None) -> optuna.samplers.BaseSampler:
-    """Return a sampler of the grid of a space file."""
-    return _Grid(grid_points(space, trials), seed=seed)

@@ -17,7 +17,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from trueup.errors import InvalidInputError, StateMismatchError
 from trueup_cli.shell.output import echo
-from trueup_cli.tune.plan import SAMPLERS, Stage, TunePlan, epoch_pruner_of, grid_sampler
+from trueup_cli.tune.plan import EPOCH_PRUNERS, SAMPLERS, Grid, Stage, TunePlan, grid_points
 from trueup_cli.tune.progress import FINISHED
 from trueup_cli.tune.space import load_exceptions, load_space, load_train, with_space
 from trueup_cli.tune.storage import load_study, open_storage
@@ -122,7 +122,7 @@ def plan_sampler(plan: TunePlan, worker: int, begun: int) -> optuna.samplers.Bas
         key = np.random.SeedSequence([plan.sampler_seed, worker, begun])
         seed = int(key.generate_state(1)[0])
     if plan.sampler == "grid":
-        return grid_sampler(plan.space, plan.trials, seed)
+        return Grid(grid_points(plan.space, plan.trials), seed=seed)
     return SAMPLERS[plan.sampler](seed=seed)
 
 
@@ -140,10 +140,7 @@ def loaded_train(target: str, space: str | None) -> Train:
 def run_stage(plan: TunePlan, stage: Stage, worker: int = 0, stop: Event | None = None) -> None:
     """Work on one stage of a plan until it is done; any number of processes may do so.
 
-    Raises
-    ------
-    KeyboardInterrupt
-        Between two seeds, once ``stop`` is set.
+    Raises KeyboardInterrupt between two seeds, once ``stop`` is set.
     """
     study, stop = open_study(plan), stop or Event()
     train = _until(stop, plan_train(plan))
@@ -184,7 +181,7 @@ def plan_objective(plan: TunePlan, train: Train | None = None) -> SeedObjective:
         budget=plan.budget,
         loss=plan.loss,
         goes_by=plan.goes_by,
-        epoch_pruner=epoch_pruner_of(plan.epoch_pruner),
+        epoch_pruner=None if plan.epoch_pruner is None else EPOCH_PRUNERS[plan.epoch_pruner](),
         catch=load_exceptions(plan.catch),
         on_error=plan.on_error,
         heartbeat=plan.heartbeat,
@@ -207,7 +204,9 @@ def _search(study: optuna.Study, plan: TunePlan, objective: SeedObjective, stop:
 def _search_is_over(study: optuna.Study, plan: TunePlan) -> bool:
     if plan.budget is not None:
         return Spending(study).search_is_over
-    return count_finished(study) + count_failed(study) >= plan.trials
+    finished = study.get_trials(deepcopy=False, states=FINISHED)
+    failed = study.get_trials(deepcopy=False, states=(TrialState.FAIL,))
+    return len(finished) + sum(FAILED in trial.user_attrs for trial in failed) >= plan.trials
 
 
 def claims(study: optuna.Study) -> list[int]:
@@ -252,14 +251,3 @@ def _run_trial(study: optuna.Study, objective: SeedObjective, plan: TunePlan) ->
     else:
         failed = None if math.isfinite(value) else TrialState.FAIL
         study.tell(trial, value if failed is None else None, state=failed, skip_if_finished=True)
-
-
-def count_finished(study: optuna.Study) -> int:
-    """Return the number of finished trials."""
-    return len(study.get_trials(deepcopy=False, states=FINISHED))
-
-
-def count_failed(study: optuna.Study) -> int:
-    """Return the number of trials that a failed seed has ended."""
-    failed = study.get_trials(deepcopy=False, states=(TrialState.FAIL,))
-    return sum(FAILED in trial.user_attrs for trial in failed)

@@ -86,10 +86,8 @@ def _check_parameter(name: str, parameter: Any) -> None:
     given, needed = set(parameter) - {"type"}, set(_KINDS[kind])
     if not needed <= given <= needed | _OPTIONAL[kind]:
         raise InvalidInputError(
-            (
-                f"keys of {kind} parameter {name!r} must be {sorted(needed)} and may be "
-                f"{sorted(_OPTIONAL[kind])}"
-            ),
+            f"keys of {kind} parameter {name!r} must be {sorted(needed)} and may be "
+            f"{sorted(_OPTIONAL[kind])}",
             f"{sorted(given)}",
             "Correct the space file.",
         )
@@ -165,11 +163,7 @@ def _exception(name: str) -> type[Exception]:
 
 
 def suggest(trial: Any, space: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Let the trial suggest a value for each parameter.
-
-    Raises InvalidInputError if the study was begun with another space: Optuna takes another range,
-    but no other parameters, types or choices.
-    """
+    """Let the trial suggest a value for each parameter; refuse another space than the study's."""
     return {name: _suggest(trial, name, parameter) for name, parameter in space.items()}
 
 
@@ -178,10 +172,8 @@ def _suggest(trial: Any, name: str, parameter: dict[str, Any]) -> Any:
         return getattr(trial, f"suggest_{parameter['type']}")(name, **_arguments(parameter))
     except ValueError as error:
         raise InvalidInputError(
-            (
-                "--space must keep the parameters that the study was begun with, their types and "
-                "choices"
-            ),
+            "--space must keep the parameters that the study was begun with, their types and "
+            "choices",
             f"{name!r}: {parameter!r}",
             f"Restore it, or begin another study with --study-name: {error}",
         ) from None

@@ -37,10 +37,8 @@ def _open_database(url: str) -> BaseStorage:
     raise InvalidInputError(
         f"--storage must be {rule}",
         repr(url),
-        (
-            f"{fix}, which looks like postgresql+psycopg://user@host/name, or give the path of a "
-            f"journal file: {reason}"
-        ),
+        f"{fix}, which looks like postgresql+psycopg://user@host/name, or give the path of a "
+        f"journal file: {reason}",
     ) from None
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup_mlflow.autologging.hooking import Place, replaced
+from trueup_mlflow.autologging.hooking import Place, replaced, watched
 from trueup_mlflow.autologging.scored import Scored
 
 Record = Callable[[Scored], None]
@@ -77,14 +77,7 @@ def hook_lightgbm(module: ModuleType, record: Record, on_failure: OnFailure) -> 
 
 def hook_cv(module: ModuleType, note: Callable[[str], None]) -> Callable[[], None]:
     """Note that a cross-validation was run, whose values are means over folds."""
-    cv = module.cv
-
-    @functools.wraps(cv)
-    def noted(*args: Any, **kwargs: Any) -> Any:
-        with suppress(Exception):
-            note(f"{module.__name__}.cv")
-        return cv(*args, **kwargs)
-
+    noted = watched(module.cv, before=lambda *_, **__: note(f"{module.__name__}.cv"))
     return replaced([(module, "cv", noted)])
 
 

@@ -46,10 +46,7 @@ def _hooked(
     read: Read,
     requests: TwinRequests,
 ) -> Callable[..., Any]:
-    """Return a method that sends what is read from a call in its place.
-
-    Where that is refused, what was added is taken back and the user's own call is made.
-    """
+    """Return a method that sends what is read from a call, or the call itself where refused."""
 
     @functools.wraps(original)
     def hooked(*args: Any, **kwargs: Any) -> Any:

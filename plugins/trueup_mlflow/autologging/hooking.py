@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
@@ -26,6 +28,31 @@ def replaced(places: list[Place]) -> Callable[[], None]:
                 setattr(owner, name, original)
 
     return unhook
+
+
+def watched(
+    function: Callable[..., Any],
+    *,
+    before: Callable[..., object] | None = None,
+    after: Callable[..., object] | None = None,
+) -> Callable[..., Any]:
+    """Return a function that tells of its calls; ``after`` is given the value before the arguments.
+
+    What fails in telling does not reach the caller.
+    """
+
+    @functools.wraps(function)
+    def told(*args: Any, **kwargs: Any) -> Any:
+        if before is not None:
+            with suppress(Exception):
+                before(*args, **kwargs)
+        value = function(*args, **kwargs)
+        if after is not None:
+            with suppress(Exception):
+                after(value, *args, **kwargs)
+        return value
+
+    return told
 
 
 def modules_with(name: str, function: Any, home: str) -> list[ModuleType]:

@@ -37,13 +37,7 @@ _AFTER_THE_CLIENT = "mlflow.tracking.fluent"  # which imports the client
 
 
 class Session:
-    """The hooks that are on, and how to take them off.
-
-    Parameters
-    ----------
-    options : TwinOptions
-        How to evaluate.
-    """
+    """The hooks that are on, and how to take them off."""
 
     def __init__(self, options: TwinOptions) -> None:
         self.recent = RecentScores()

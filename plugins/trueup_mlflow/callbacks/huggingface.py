@@ -131,8 +131,7 @@ def _gathered(
 ) -> tuple[list[_Part], Exception | None]:
     """Return the batches of all processes in the order of the data set, or a failure of any.
 
-    Accelerate deals the batches out in turn, and begins anew where some processes would be left
-    without: those rows are dropped.
+    Accelerate deals them out in turn; rows that it gives a second time are dropped.
     """
     found: list[Any] = [None] * torch.distributed.get_world_size()
     torch.distributed.all_gather_object(found, (parts, failure))

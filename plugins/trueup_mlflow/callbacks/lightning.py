@@ -178,22 +178,11 @@ class TrueupCallback(Callback):
 
 
 def gathered(mine: Found, trainer: Trainer) -> Found:
-    """Return the rows of all processes in the first one, in the order of the data set.
+    """Return the rows of all processes in the first one, in the order of the data set, else none.
 
     Torch's sampler deals the rows out in turn, and gives some of them a second time where the
-    processes could not have as many each; those are dropped.
-
-    Parameters
-    ----------
-    mine : mapping or exception
-        Rows of this process, or why there are none.
-    trainer : Trainer
-        Of several processes, all of which come here.
-
-    Returns
-    -------
-    mapping or exception
-        No rows in any process but the first; an exception if any process has one.
+    processes could not have as many each; those are dropped. All processes come here, each with
+    its rows or why it has none; an exception of any is that of the first one.
     """
     n_rows = _dealt_rows(trainer)
     if n_rows is None:

@@ -39,11 +39,8 @@ class Reporter:
     ) -> Evaluation | None:
         """Evaluate and log what ``predict`` returns for the loss: data keywords of ``evaluate``.
 
-        Returns
-        -------
-        Evaluation or None
-            None after a failure, which is a warning and the tag ``trueup.skipped.<K>``; the tag
-            ends with ``loss`` where it is the loss that could not be told.
+        None after a failure, which is a warning and the tag ``trueup.skipped.<K>``; the tag ends
+        with ``loss`` where it is the loss that could not be told.
         """
         if self._failed:
             return None

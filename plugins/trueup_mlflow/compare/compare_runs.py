@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
@@ -42,19 +43,6 @@ class LoggedComparison:
     run_id: str  # the run
     note: str  # what else is to be said
     rows_differ: bool = False  # whether the seeds of a pipeline were scored on rows of their own
-
-
-@dataclass(frozen=True)
-class ComparisonOptions:
-    """How two arms are compared, as :func:`trueup.comparison.compare` has it."""
-
-    paired: Paired = "auto"
-    min_effect: float = 0.0
-    confidence_level: float = 0.95
-    greater_is_better: bool = False
-    allow_failed: bool = False
-    # compare runs whose fingerprints differ; the comparison run records it
-    allow_mismatch: bool = False
 
 
 def compare_runs(
@@ -126,16 +114,17 @@ def compare_runs(
     """
     client = client or MlflowClient()
     reader = RunReader(client, experiment_ids(client, experiment_names), seed_key)
-    options = ComparisonOptions(
-        False if seed_key is None and paired == "auto" else paired,
-        min_effect,
-        confidence_level,
-        greater_is_better,
-        allow_failed,
-        allow_mismatch,
-    )
+    how = {
+        "paired": False if seed_key is None and paired == "auto" else paired,
+        "min_effect": min_effect,
+        "confidence_level": confidence_level,
+        "greater_is_better": greater_is_better,
+        "allow_failed": allow_failed,
+    }
     names = candidate_name, baseline_name
-    return compare_and_log(candidate, baseline, metric, reader, options, names).comparison
+    return compare_and_log(
+        candidate, baseline, metric, reader, how, names, allow_mismatch=allow_mismatch
+    ).comparison
 
 
 def compare_and_log(
@@ -143,19 +132,22 @@ def compare_and_log(
     baseline: str,
     metric: str,
     reader: RunReader,
-    options: ComparisonOptions,
+    how: Mapping[str, Any],
     names: tuple[str, str] = _ROLES,
+    *,
+    allow_mismatch: bool = False,
 ) -> LoggedComparison:
     """Read both pipelines, decide, and log the decision; see :func:`compare_runs`.
 
-    The run is named by ``names``; by what the filters ask for, where these are the defaults.
+    ``how`` holds keywords of :func:`trueup.comparison.compare`. The default names stand for what
+    the filters ask for.
     """
     both = TwoPipelines(reader.read("candidate", candidate), reader.read("baseline", baseline))
-    both.check(metric, allow_failed=options.allow_failed)
-    comparison = _compare(both, metric, options)
-    checked = _check_fingerprints(comparison, both, metric, options.allow_mismatch)
+    both.check(metric, allow_failed=how["allow_failed"])
+    comparison = compare(*both.values(metric), **how)
+    checked = _check_fingerprints(comparison, both, metric, allow_mismatch)
     own_rows = both.seeds_with_own_rows(metric)
-    notes = [_order_note(comparison, both, metric, options), own_rows]
+    notes = [_order_note(comparison, both, metric, how), own_rows]
     note = " ".join(filter(None, notes))
     if names == _ROLES:
         names = names_of(candidate, baseline, reader.client)
@@ -163,17 +155,6 @@ def compare_and_log(
     asked = {"candidate": candidate, "baseline": baseline, "metric": metric}
     run_id = _log(reader.client, comparison, both, asked, tags, names)
     return LoggedComparison(comparison, run_id, note, rows_differ=bool(own_rows))
-
-
-def _compare(both: TwoPipelines, metric: str, options: ComparisonOptions) -> Comparison:
-    return compare(
-        *both.values(metric),
-        paired=options.paired,
-        min_effect=options.min_effect,
-        confidence_level=options.confidence_level,
-        greater_is_better=options.greater_is_better,
-        allow_failed=options.allow_failed,
-    )
 
 
 def _check_fingerprints(
@@ -200,14 +181,14 @@ def _check_fingerprints(
 
 
 def _order_note(
-    comparison: Comparison, both: TwoPipelines, metric: str, options: ComparisonOptions
+    comparison: Comparison, both: TwoPipelines, metric: str, how: Mapping[str, Any]
 ) -> str:
     """Compare the vanilla metric too, where the runs have it beside the calibrated one."""
     vanilla = metric.removeprefix("calibrated_")
     runs = (*both.candidate.values(), *both.baseline.values())
     if vanilla == metric or not all(vanilla in run.metrics for run in runs):
         return ""
-    return order_note(_compare(both, vanilla, options), comparison)
+    return order_note(compare(*both.values(vanilla), **how), comparison)
 
 
 def _log(

@@ -33,10 +33,7 @@ def predict(
     """Return the predictions of a model, or of the data set where there is no model.
 
     Of ``config`` the keys ``label_list`` and ``pos_label`` are read; ``column`` is that of the
-    predictions, where the model returns several.
-
-    Raises InvalidInputError if a classifier gives labels where probabilities are needed, or there
-    are no labels.
+    predictions, where the model returns several. Labels in place of probabilities are refused.
     """
     if dataset.labels_data is None:
         raise InvalidInputError("targets must be given", "None", "Name the column of labels.")
@@ -77,10 +74,8 @@ def _require_probabilities(output: NDArray[Any]) -> None:
         raise InvalidInputError(
             "predictions must be probabilities",
             f"labels of dtype {output.dtype}",
-            (
-                "Log a model with predict_proba, or one whose predict returns probabilities "
-                '(pyfunc_predict_fn="predict_proba" for scikit-learn).'
-            ),
+            "Log a model with predict_proba, or one whose predict returns probabilities "
+            '(pyfunc_predict_fn="predict_proba" for scikit-learn).',
         )
 
 

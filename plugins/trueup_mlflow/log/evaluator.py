@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mlflow.models.evaluation import EvaluationResult, ModelEvaluator
@@ -95,7 +96,7 @@ def _log(
     if model_id is None:
         writer.log(items, Point(dataset=dataset))
     else:  # MLflow logs the returned metrics to the run and the model: once is enough
-        writer.log(items.without_metrics())
+        writer.log(replace(items, metrics={}))
     log_fields(evaluation, key, writer)
     return items.metrics
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-from collections.abc import Mapping
-
 from trueup import __version__
 from trueup_mlflow.write.items import (
     FOLD_TAG,
@@ -128,7 +126,7 @@ def _active_run_id() -> str | None:
 def _log_fold(
     client: MlflowClient, home: tuple[str, str], estimate: Any, index: int, prefix: str
 ) -> None:
-    params = fold_params(estimate, index)
+    params = estimate.folds[index].selected  # by a tuner
     run_id = new_child(client, home, f"test set {index}", {}, params)
     writer = RunWriter(run_id, client)
     writer.log(fold_items(estimate, index, prefix))
@@ -178,8 +176,3 @@ def fold_items(estimate: Any, index: int, prefix: str = "") -> LogItems:
         "n_test": float(fold.n_test),
     }
     return LogItems(key, metrics, {VERSION_TAG: __version__, FOLD_TAG: str(index)})
-
-
-def fold_params(estimate: Any, index: int) -> Mapping[str, Any]:
-    """Return the configuration that a tuner selected for one test set."""
-    return dict(estimate.folds[index].selected)

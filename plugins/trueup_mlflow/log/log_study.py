@@ -35,6 +35,7 @@ from trueup_mlflow.write.items import (
 from trueup_mlflow.write.runs import (
     NOTE_TAG,
     children_of,
+    ensure_experiment,
     log_params,
     mark_as_model_training,
     new_child,
@@ -104,7 +105,9 @@ def log_study(
     """
     check_place(prefix=prefix)
     client = client or MlflowClient()
-    experiment_id = _experiment(client, experiment_name)
+    experiment_id = "0"
+    if experiment_name is not None:
+        experiment_id = ensure_experiment(client, experiment_name, argument="experiment_name")
     key = metric_key(report.loss, prefix)
     parent = _parent(client, experiment_id, report)
     known = _logged_trials(client, experiment_id, parent)
@@ -201,13 +204,6 @@ def _seed_metrics(record: Any, key: str) -> dict[str, float]:
 def _seed_tags(record: Any, key: str) -> dict[str, str]:
     tags = {SPLIT_TAG: record.split, fingerprint_tag(key): record.fingerprint}
     return {name: value for name, value in tags.items() if value is not None}
-
-
-def _experiment(client: MlflowClient, name: str | None) -> str:
-    if name is None:
-        return "0"
-    known = client.get_experiment_by_name(name)
-    return str(client.create_experiment(name) if known is None else known.experiment_id)
 
 
 def _parent(client: MlflowClient, experiment_id: str, report: Any) -> str:

@@ -147,10 +147,8 @@ def _require_probabilities(model: Model) -> None:
         raise InvalidInputError(
             "model_uri must be a model whose predict gives probabilities",
             "one that gives labels",
-            (
-                'Log a scikit-learn model with pyfunc_predict_fn="predict_proba", a boosted one '
-                "as its booster."
-            ),
+            'Log a scikit-learn model with pyfunc_predict_fn="predict_proba", a boosted one '
+            "as its booster.",
         )
 
 

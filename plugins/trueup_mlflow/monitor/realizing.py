@@ -91,10 +91,8 @@ def realize(model_uri: str, labelled: Any, *, min_labelled: float = MIN_LABELLED
     if len(labels.rows) and not matched:
         raise InvalidInputError(
             "labelled must have row ids of a batch",
-            (
-                f"{len(labels.rows)} ids of none of the {len(records)} batches, the first "
-                f"{labels.rows.iloc[0, 0]!r}"
-            ),
+            f"{len(labels.rows)} ids of none of the {len(records)} batches, the first "
+            f"{labels.rows.iloc[0, 0]!r}",
             "Check model and file.",
         )
     state = store.describe()

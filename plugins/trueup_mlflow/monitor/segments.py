@@ -11,7 +11,7 @@ import pandas as pd
 from trueup.errors import InvalidInputError
 from trueup.monitoring import MSEEstimate
 from trueup.user_warning import warn_user
-from trueup_mlflow.monitor.batch.tables import read_table
+from trueup_mlflow.monitor.batch.tables import read_table, require_column
 from trueup_mlflow.monitor.realizing import realized_segments
 from trueup_mlflow.monitor.session import Session
 from trueup_mlflow.monitor.store import ROW_ID, SEGMENT, MonitorStore
@@ -64,10 +64,7 @@ def estimate_segments(
     session = Session.open(model_uri, predicted=predicted)
     schema = session.check.schema
     rows = read_table(batch, row_id=schema.row_id, kind=schema.id_kind)
-    if segment not in rows:
-        raise InvalidInputError(
-            "segment must be a column of the batch", repr(segment), "Check the spelling."
-        )
+    require_column(rows, segment, "segment")
     keys = _keys(segment, rows[segment])
     counts = keys.value_counts()
     levels = sorted(counts[counts >= MIN_ROWS].index)
@@ -92,10 +89,7 @@ def estimate_segments(
 
 
 def _keys(segment: str, column: pd.Series) -> pd.Series:
-    """Return the level of each row as it stands in keys of metrics; None where there is none.
-
-    No two levels may have the same key.
-    """
+    """Return the level of each row as keys of metrics have it, one for each; None where none is."""
     keys = {
         level: _NOT_IN_KEYS.sub("_", f"{segment}/{level}") for level in column.dropna().unique()
     }

@@ -157,11 +157,7 @@ def _learned_for(
     scale_prior: Sequence[float],
     metric: str,
 ) -> Learned:
-    """Return the estimate of a batch of a time, given the records as they are now.
-
-    A batch learns from batches of earlier times only, also where it is estimated after later ones,
-    and of its own metric.
-    """
+    """Return what a batch learns from those of earlier times and of its own metric."""
     before = [
         record
         for record in records

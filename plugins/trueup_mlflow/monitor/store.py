@@ -40,7 +40,12 @@ from trueup_mlflow.write.monitor_items import (
     of_metric,
     of_newest_metric,
 )
-from trueup_mlflow.write.runs import all_pages, mark_as_model_training, read_parquet
+from trueup_mlflow.write.runs import (
+    all_pages,
+    ensure_experiment,
+    mark_as_model_training,
+    read_parquet,
+)
 
 ROW_ID, PREDICTION, SEGMENT = "row_id", "prediction", "segment"
 _BATCHES, _LABELS, _SEGMENTS = "trueup/batches", "trueup/labels", "trueup/segments"
@@ -242,13 +247,4 @@ def monitor_runs(client: MlflowClient, models: Collection[str] = ()) -> dict[tup
 
 def experiment_of(model: str, client: MlflowClient) -> str:
     """Return the id of the experiment ``trueup/<model>``, which is created if it is missing."""
-    name = f"trueup/{model}"
-    found = client.get_experiment_by_name(name)
-    if found is None:
-        try:
-            return str(client.create_experiment(name))
-        except MlflowException:  # another process was faster
-            found = client.get_experiment_by_name(name)
-            if found is None:
-                raise
-    return str(found.experiment_id)
+    return ensure_experiment(client, f"trueup/{model}", argument="model_uri")

@@ -180,10 +180,7 @@ def _run_all(
 
 
 def _results(futures: Sequence[Future[bool]]) -> list[bool]:
-    """Return the results, or raise the first exception; awake often enough to take a Ctrl-C.
-
-    Libraries that handle SIGINT in C may let the wait for a lock go on after it.
-    """
+    """Return the results, or raise the first exception; awake often enough to take a Ctrl-C."""
     pending = set(futures)
     while pending:
         done, pending = wait(pending, timeout=_POLL, return_when=FIRST_EXCEPTION)

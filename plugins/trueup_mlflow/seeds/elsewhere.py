@@ -44,12 +44,7 @@ class SeedJob:
 class SeedsElsewhere:
     """Runs commands on the workers of a cluster, from several threads, and stops all of them.
 
-    Parameters
-    ----------
-    executor : Executor
-        Client of the cluster.
-    parent_run_id, tracking_uri : str
-        The parent of the seeds, and the store that the workers write to.
+    The workers write to the store ``tracking_uri``, and end with the parent of the seeds.
     """
 
     def __init__(self, executor: Executor, parent_run_id: str, tracking_uri: str) -> None:

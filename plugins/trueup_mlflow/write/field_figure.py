@@ -34,14 +34,9 @@ def worst_cells(
 ) -> Image.Image:
     """Draw the most surprising levels of each field, the largest over-prediction at the bottom.
 
-    Only the first ``n_fields`` are drawn, with ``n_cells`` levels each.
-
-    Returns
-    -------
-    PIL.Image.Image
-        A panel for each field: observed minus predicted rate of each level with its interval. Grey
-        levels may be off by chance (q > 0.05). The title holds the Field-ECE beside what a perfect
-        model would score.
+    A panel for each of the first ``n_fields``, with ``n_cells`` levels: observed minus predicted
+    rate with its interval. Grey levels may be off by chance (q > 0.05). The title holds the
+    Field-ECE beside what a perfect model would score.
     """
     panels = [Panel.of(name, cal, n_cells) for name, cal in list(fields.items())[:n_fields]]
     if not panels:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import numpy as np
@@ -64,10 +64,6 @@ class LogItems:
         """Tags of the result and ``trueup.skipped.<key>`` of each skipped key."""
         reasons = {skipped_tag(key): reason for key, reason in self.skipped.items()}
         return {**self.tags, **{tag: text[:_MAX_REASON_LENGTH] for tag, text in reasons.items()}}
-
-    def without_metrics(self) -> LogItems:
-        """Return the tags alone, where somebody else logs the metrics."""
-        return replace(self, metrics={})
 
 
 def is_of_ours(tags: Mapping[str, str]) -> bool:
@@ -156,19 +152,10 @@ def evaluation_items(
 ) -> LogItems:
     """Return the metrics and tags of one evaluation.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What was computed.
-    prefix : str
-        Put before the loss, and before the keys of fields.
-    key : str, optional
-        ``K`` itself, where the user chose it; prefix + loss by default.
-    vanilla : bool, default True
-        Whether the vanilla value is among the items; False where the user has logged it.
-    root : bool, default False
-        Whether ``K`` is the square root of the loss (RMSE): the calibrated value and the bias cost
-        are then those of the root; the bias term stays in units of the target.
+    ``prefix`` is put before the loss and before the keys of fields; ``key`` is ``K`` itself, where
+    the user chose it. Without ``vanilla`` the user has logged that value. With ``root`` ``K`` is
+    the square root of the loss (RMSE): the calibrated value and the bias cost are then those of the
+    root; the bias term stays in units of the target.
     """
     name = metric_key(evaluation.spec.loss, prefix) if key is None else key
     return _finite(

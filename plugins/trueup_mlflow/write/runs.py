@@ -22,10 +22,7 @@ _PARAMS_AT_ONCE = 100  # MLflow takes no more in a request
 
 
 def mark_as_model_training(client: Any, experiment_id: str) -> None:
-    """Let the page of an experiment open with metrics, unless somebody has chosen its kind.
-
-    A failure is of no consequence.
-    """
+    """Let the page of an experiment open with metrics, unless its kind was chosen; never fail."""
     with suppress(Exception):
         if KIND_TAG not in client.get_experiment(experiment_id).tags:
             client.set_experiment_tag(experiment_id, KIND_TAG, MODEL_DEVELOPMENT)
@@ -114,6 +111,19 @@ def find_experiment(client: Any, name: str, *, argument: str) -> Experiment | No
             f"Restore it: mlflow experiments restore --experiment-id {found.experiment_id}.",
         )
     return found
+
+
+def ensure_experiment(client: Any, name: str, *, argument: str) -> str:
+    """Return the id of an experiment, which is made where it is not there."""
+    found = find_experiment(client, name, argument=argument)
+    if found is None:
+        try:
+            return str(client.create_experiment(name))
+        except MlflowException:  # another process was faster
+            found = find_experiment(client, name, argument=argument)
+            if found is None:
+                raise
+    return str(found.experiment_id)
 
 
 def new_run(client: Any, experiment_id: str, tags: Mapping[str, str]) -> str:

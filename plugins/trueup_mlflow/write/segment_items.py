@@ -64,12 +64,7 @@ def realized_segment_metrics(metric: str, errors: Mapping[str, float]) -> dict[s
 def segments_of(points: Iterable[Any], metric: str) -> tuple[Segment, ...]:
     """Return the levels that the newest points of a monitor run hold, by name.
 
-    Parameters
-    ----------
-    points : iterable
-        Of objects with ``key``, ``value`` and ``step``: the newest point of each key.
-    metric : str
-        What is estimated.
+    ``points`` have ``key``, ``value`` and ``step``: the newest point of each key.
     """
     newest = {point.key: point for point in points}
     estimated, realized = (of_metric(key, metric) for key in (ESTIMATED, REALIZED))

@@ -42,18 +42,11 @@ class Point:
 
 @dataclass(frozen=True)
 class RunWriter:
-    """Writes results to one run.
+    """Writes results to one run, by default the active one, and a new one where none is active.
 
     Each method returns whether the result was written. A failure is a ``TrueupWarning`` and, where
-    the store still answers, a tag ``trueup.skipped.<key>``.
-
-    Parameters
-    ----------
-    run_id : str, optional
-        The run; by default the active run, and a new one where none is active, as in
-        ``mlflow.log_metric``.
-    client : mlflow.tracking.MlflowClient, optional
-        Client of the store; one for the current tracking URI by default.
+    the store still answers, a tag ``trueup.skipped.<key>``. The client is that of the store, by
+    default one for the current tracking URI.
     """
 
     run_id: str | None = None
@@ -91,10 +84,7 @@ class RunWriter:
         return self._guarded(key, lambda: self._client.log_image(self._run_id, draw(), path))
 
     def require_store(self) -> None:
-        """Raise where the store was silent lately, before a request that would wait for it again.
-
-        Raises TrueupError if a write to the store had no answer in the last minute.
-        """
+        """Raise TrueupError where the store had no answer in the last minute."""
         if SILENT.is_open(self._place):
             raise TrueupError(f"the store does not answer: nothing is written for {COOLDOWN:.0f} s")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup_optuna.study.ranking import Standings
+from trueup_optuna.study.ranking import Ranking
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -17,7 +17,7 @@ Claim = tuple[int, int]
 """Number of a configuration's trial, and the index of one of its seeds."""
 
 
-def next_claim(table: Standings, claimed: Collection[Claim], n_max: int) -> Claim | None:
+def next_claim(table: Ranking, claimed: Collection[Claim], n_max: int) -> Claim | None:
     """Return the training that is wanted next; None where nobody is left to race.
 
     ``claimed`` are those of the finals that are finished or under way; a configuration may have
@@ -41,30 +41,13 @@ def next_claim(table: Standings, claimed: Collection[Claim], n_max: int) -> Clai
 def next_training(
     mean: FloatArray, variance: FloatArray, n_seeds: IntArray, alive: BoolArray, n_max: int
 ) -> IntArray:
-    """Return the configuration to train next.
+    """Return the configuration to train next, of shape (...,).
 
-    Parameters
-    ----------
-    mean : array of shape (..., k)
-        Mean result of each configuration, lower = better.
-    variance : array of shape (..., k)
-        Variance of a single result over seeds.
-    n_seeds : int array of shape (..., k)
-        Seeds of each configuration, those in training included.
-    alive : bool array of shape (..., k)
-        Configurations that may still win.
-    n_max : int
-        Seeds that a configuration may have.
+    It is the leader (lowest mean) or its rival (lowest mean minus one standard error among the
+    others), whichever has fewer seeds; -1 where fewer than two are alive or all have ``n_max``
+    seeds. ``mean`` (lower = better), ``variance`` of a single result, ``n_seeds`` (those that are
+    in training included) and ``alive`` are of shape (..., k).
 
-    Returns
-    -------
-    int array of shape (...,)
-        Index of the leader (lowest mean) or of its rival (lowest mean minus one standard error
-        among the others), whichever has fewer seeds; -1 where fewer than two are alive or all have
-        ``n_max`` seeds.
-
-    Notes
-    -----
     The sampling rule of LUCB (Kalyanakrishnan et al. 2012) with a standard error in place of its
     bound: the error rate is the eliminator's affair, this only spends the budget where it matters.
     """

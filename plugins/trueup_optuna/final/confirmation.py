@@ -21,7 +21,7 @@ from trueup.presentation import Line, Presented
 from trueup.splits import Split
 from trueup_optuna.final.fresh_seeds import FreshSeeds, reserved_seeds, shared_seeds
 from trueup_optuna.scoring import Catch, Train, scorer_of
-from trueup_optuna.study.ranking import Standings, standings
+from trueup_optuna.study.ranking import Ranking, ranking_of
 from trueup_optuna.study.selection import write_selection
 from trueup_optuna.study.study_state import sign, single_objective
 
@@ -183,7 +183,7 @@ def confirm(
     whole_number("n_seeds", n_seeds, 2, "An interval needs two values.")
     check_fraction("confidence_level", confidence_level, "Use 0.95.")
     seeds = reserved_seeds(study, n_seeds)
-    table = standings(study)
+    table = ranking_of(study)
     best = table.best()
     params = dict(table.trials[best].params)
     rival = _rival(table, best, against)
@@ -211,7 +211,7 @@ def confirm(
     )
 
 
-def _rival(table: Standings, best: int, against: Against | None) -> dict[str, Any] | None:
+def _rival(table: Ranking, best: int, against: Against | None) -> dict[str, Any] | None:
     if against is None:
         return _runner_up(table, best)
     rival = _given_rival(table, against)
@@ -225,17 +225,15 @@ def _rival(table: Standings, best: int, against: Against | None) -> dict[str, An
         )
     if chosen.items() <= rival.items():
         raise InvalidInputError(
-            (
-                "against must be another configuration than the selected one, trial "
-                f"{table.numbers[best]}"
-            ),
+            "against must be another configuration than the selected one, trial "
+            f"{table.numbers[best]}",
             repr(against),
             "Leave against out to meet the runner-up.",
         )
     return rival
 
 
-def _given_rival(table: Standings, against: Against) -> dict[str, Any]:
+def _given_rival(table: Ranking, against: Against) -> dict[str, Any]:
     if isinstance(against, Mapping):
         return dict(against)
     if isinstance(against, FrozenTrial):
@@ -249,7 +247,7 @@ def _given_rival(table: Standings, against: Against) -> dict[str, Any]:
     return dict(table.trials[table.numbers.index(against)].params)
 
 
-def _runner_up(table: Standings, best: int) -> dict[str, Any] | None:
+def _runner_up(table: Ranking, best: int) -> dict[str, Any] | None:
     """Return the best other parameters: of a contender, or else of an eliminated configuration."""
     chosen = table.trials[best].params
     for index in np.lexsort((table.score, ~table.contenders)):

@@ -48,7 +48,7 @@ from trueup_optuna.study.ranking import (
     OUT,
     RECORD,
     SEED_INDEX,
-    standings,
+    ranking_of,
 )
 from trueup_optuna.study.selection import write_selection
 from trueup_optuna.study.study_state import (
@@ -191,7 +191,7 @@ class _FinalRace:
             fail_stale(self.companion, self.grace)
             claimed = self._claimed()
             left = len(claimed) < budget
-            wanted = next_claim(standings(self.study), claimed, len(self.seeds)) if left else None
+            wanted = next_claim(ranking_of(self.study), claimed, len(self.seeds)) if left else None
             if wanted is None:
                 if not self.companion.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
                     return
@@ -270,7 +270,7 @@ class _FinalRace:
         """Let the configuration that has a new seed meet all others again."""
         if self.rule is None:
             return
-        table, raced = standings(self.study), slice(0, self.rule.n_configs)
+        table, raced = ranking_of(self.study), slice(0, self.rule.n_configs)
         if number not in table.numbers[raced]:
             return
         challenger = table.numbers.index(number)
@@ -283,7 +283,7 @@ class _FinalRace:
     def _mark(self, number: int, by: int, log_e: float) -> None:
         """Keep the elimination, unless another worker has eliminated everybody else meanwhile."""
         self.companion.set_user_attr(f"{OUT}{number}", {"by": by, "log_e": log_e})
-        if not standings(self.study).contenders.any():
+        if not ranking_of(self.study).contenders.any():
             self.companion.set_user_attr(f"{OUT}{number}", None)
 
 

@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from trueup.presentation import Line, Presented
 from trueup_optuna.study.companions import companion
-from trueup_optuna.study.ranking import CONFIG, SEED_INDEX, Standings, standings
+from trueup_optuna.study.ranking import CONFIG, SEED_INDEX, Ranking, ranking_of
 from trueup_optuna.study.trial_state import SeedRecord
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def claim_of(trial: FrozenTrial) -> tuple[int, int]:
 
 def race_table(study: optuna.Study) -> RaceTable:
     """Return all configurations of a study, survivors first."""
-    table = standings(study)
+    table = ranking_of(study)
     order = np.lexsort((table.score, ~table.contenders))
     rows = tuple(_row(table, int(index)) for index in order if table.n_seeds[index] > 0)
     return RaceTable(
@@ -149,7 +149,7 @@ def race_table(study: optuna.Study) -> RaceTable:
     )
 
 
-def _row(table: Standings, index: int) -> RaceRow:
+def _row(table: Ranking, index: int) -> RaceRow:
     trial = table.trials[index]
     out = table.eliminations.get(trial.number)
     return RaceRow(

@@ -62,11 +62,7 @@ _OPEN: WeakSet[JournalStorage] = WeakSet()
 
 
 def _rename_after_fork() -> None:
-    """Give each open journal the name of another worker, as unpickling does.
-
-    A worker is told by a random name and its thread, and both survive a fork: parent and child
-    would take each other's trials for their own.
-    """
+    """Name the worker of each open journal anew: parent and child would share their trials."""
     for storage in list(_OPEN):
         storage.__setstate__(storage.__getstate__())
 

@@ -22,9 +22,9 @@ from trueup_optuna.study.trial_state import (
     ELIMINATED,
     FAILED,
     LOG_E,
+    REPEAT_OF,
     STATUS,
     STOPPED_IN_EPOCH,
-    TWIN_OF,
     Metric,
     Reports,
     SeedRecord,
@@ -58,7 +58,7 @@ class Elimination:
 
 
 @dataclass(frozen=True)
-class Standings:
+class Ranking:
     """All configurations, in order of arrival."""
 
     trials: tuple[FrozenTrial, ...]  # the trial of each configuration
@@ -167,7 +167,7 @@ def prefix_means(values: FloatArray, n_seeds: NDArray[np.intp]) -> FloatArray:
     return np.asarray(np.where(n_seeds > 0, total / np.maximum(n_seeds, 1), np.inf))
 
 
-def standings(study: optuna.Study, attempts: Sequence[FrozenTrial] | None = None) -> Standings:
+def ranking_of(study: optuna.Study, attempts: Sequence[FrozenTrial] | None = None) -> Ranking:
     """Collect the seeds of the search and of the finals, if there were any.
 
     ``attempts`` are all trials of the study, where they were read already.
@@ -195,7 +195,7 @@ def standings(study: optuna.Study, attempts: Sequence[FrozenTrial] | None = None
     gone = set(eliminations) | dropped
     closed = _numbers(marks, CLOSED) | {t.number for t in trials if FAILED in t.user_attrs}
     contenders = [_contends(trial) and trial.number not in gone for trial in trials]
-    return Standings(
+    return Ranking(
         trials,
         sign(study) * table,
         sign(study) * padded(vanilla, table.shape),
@@ -225,7 +225,7 @@ def _searched(
 
 def _is_void(trial: FrozenTrial) -> bool:
     """Say whether the seeds of a trial don't count: it failed, or an earlier one has the same."""
-    return trial.state == TrialState.FAIL or TWIN_OF in trial.user_attrs
+    return trial.state == TrialState.FAIL or REPEAT_OF in trial.user_attrs
 
 
 def _contends(trial: FrozenTrial) -> bool:

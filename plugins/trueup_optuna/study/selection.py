@@ -14,7 +14,7 @@ from optuna.storages._cached_storage import _CachedStorage
 from optuna.trial import FrozenTrial
 
 from trueup.presentation import Line, Presented
-from trueup_optuna.study.ranking import Standings, standings
+from trueup_optuna.study.ranking import Ranking, ranking_of
 from trueup_optuna.study.study_state import single_objective
 
 SELECTED = "trueup:selected"
@@ -102,7 +102,7 @@ def select_best(study: optuna.Study) -> BestConfig:
     0.4
     """
     single_objective(study)
-    table = standings(study)
+    table = ranking_of(study)
     best = table.best()
     mean = float(table.sign * table.means[best])
     claimed = study.best_value
@@ -124,7 +124,7 @@ def write_selection(study: optuna.Study) -> None:
     ``trueup:mean`` and ``trueup:n_seeds`` too, which ``study.trials_dataframe()`` shows. Other
     storages, the journal among them, refuse to change a finished trial.
     """
-    table = standings(study)
+    table = ranking_of(study)
     best = table.best()
     study.set_user_attr(
         SELECTED,
@@ -141,7 +141,7 @@ def write_selection(study: optuna.Study) -> None:
             pen.write(trial, _attributes(table, index, selected=index == best))
 
 
-def _attributes(table: Standings, index: int, *, selected: bool) -> dict[str, Any]:
+def _attributes(table: Ranking, index: int, *, selected: bool) -> dict[str, Any]:
     if table.n_seeds[index] == 0:
         return {}
     mean = float(table.sign * table.means[index])

@@ -14,14 +14,14 @@ from scipy.stats import norm
 from trueup.presentation import Line, Presented
 from trueup_optuna.final.race_table import RaceRow, count_finals, race_table, row_lines
 from trueup_optuna.study.companions import companion
-from trueup_optuna.study.ranking import DROPPED, Elimination, Standings, standings
+from trueup_optuna.study.ranking import DROPPED, Elimination, Ranking, ranking_of
 from trueup_optuna.study.selection import BestConfig, select_best
 from trueup_optuna.study.study_state import GOES_BY_REASON, METRIC, goes_by, single_objective
 from trueup_optuna.study.trial_state import (
     FAILED,
+    REPEAT_OF,
     STATUS,
     STOPPED_IN_EPOCH,
-    TWIN_OF,
     Metric,
     is_feasible,
 )
@@ -46,7 +46,7 @@ class LeftOut:
     reason: str
 
 
-def left_out(study: optuna.Study, table: Standings) -> dict[int, LeftOut]:
+def left_out(study: optuna.Study, table: Ranking) -> dict[int, LeftOut]:
     """Return the finished trials that are neither in the race nor eliminated, by number."""
     ranked = {n for n, stays in zip(table.numbers, table.contenders, strict=True) if stays}
     ranked |= set(table.eliminations)
@@ -61,7 +61,9 @@ def left_out(study: optuna.Study, table: Standings) -> dict[int, LeftOut]:
 
 
 def _why(trial: FrozenTrial, dropped: str | None) -> LeftOut | None:
-    if not trial.state.is_finished() or TWIN_OF in trial.user_attrs:  # a repeat has none of its own
+    if (
+        not trial.state.is_finished() or REPEAT_OF in trial.user_attrs
+    ):  # a repeat has none of its own
         return None
     if FAILED in trial.user_attrs:
         return LeftOut("failed", str(trial.user_attrs[FAILED]))
@@ -198,7 +200,7 @@ def report_study(study: optuna.Study) -> StudyReport:
     6
     """
     single_objective(study)
-    table = standings(study)
+    table = ranking_of(study)
     race = race_table(study)
     vanilla = _vanilla_choice(table)
     return StudyReport(
@@ -217,7 +219,7 @@ def report_study(study: optuna.Study) -> StudyReport:
     )
 
 
-def _vanilla_choice(table: Standings) -> VanillaChoice | None:
+def _vanilla_choice(table: Ranking) -> VanillaChoice | None:
     counted = np.arange(table.values.shape[1]) < table.n_seeds[:, None]
     if np.isnan(table.vanilla[counted]).any():
         return None
@@ -234,7 +236,7 @@ def _vanilla_choice(table: Standings) -> VanillaChoice | None:
     )
 
 
-def _p_best(table: Standings) -> dict[int, float]:
+def _p_best(table: Ranking) -> dict[int, float]:
     chosen = np.flatnonzero(table.contenders & (table.n_seeds >= FINALIST_SEEDS))
     if len(chosen) == 0:
         return {}

@@ -28,7 +28,7 @@ BY = "trueup:by"
 LOG_E = "trueup:log_e"
 FAILED = "trueup:failed"
 """Why a seed of the trial has no result."""
-TWIN_OF = "trueup:twin_of"
+REPEAT_OF = "trueup:twin_of"
 """Number of the earlier trial with the same parameters, which has the seed of this one."""
 BEAT = "trueup:beat"
 RETRY_OF = "trueup:retry_of"
@@ -41,23 +41,13 @@ def seed_key(index: int) -> str:
 
 @dataclass(frozen=True)
 class SeedRecord:
-    """Result of one training.
+    """Result of one training."""
 
-    Attributes
-    ----------
-    value : float
-        The calibrated metric, or the number that ``train`` returned.
-    seed : int
-        The seed itself, not its index.
-    vanilla : float or None
-        The metric without calibration; None where ``train`` returned a number.
-    split, fingerprint : str or None
-        The split and the fingerprint of the rows behind ``value``; None likewise.
-    """
-
-    value: float
-    seed: int
+    value: float  # the calibrated metric, or the number that ``train`` returned
+    seed: int  # the seed itself, not its index
+    # the metric without calibration; None where ``train`` returned a number
     vanilla: float | None = None
+    # the split and the fingerprint of the rows behind ``value``; None likewise
     split: str | None = None
     fingerprint: str | None = None
 

@@ -78,15 +78,6 @@ class RunCache:
 
 
 @dataclass(frozen=True)
-class StoredExperiment:
-    """An experiment; ``updated`` in milliseconds since 1970."""
-
-    experiment_id: str
-    name: str
-    updated: int
-
-
-@dataclass(frozen=True)
 class Store:
     """A client of MLflow for one user, and the runs that were read through it."""
 
@@ -94,10 +85,10 @@ class Store:
     _caches: dict[str, RunCache] = field(default_factory=dict, repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
-    def experiments(self) -> list[StoredExperiment]:
+    def experiments(self) -> list[Experiment]:
         """Return the active experiments, the one that changed last first."""
-        found = map(_stored, all_pages(self.client.search_experiments))
-        return sorted(found, key=lambda one: (-one.updated, one.name))
+        found = all_pages(self.client.search_experiments)
+        return sorted(found, key=lambda one: (-(one.last_update_time or 0), one.name))
 
     def newest_experiment(self) -> str | None:
         """Return the id of the experiment with the latest run, None without any run."""
@@ -106,9 +97,9 @@ class Store:
         runs = self.client.search_runs(ids, order_by=order, max_results=1) if ids else []
         return str(runs[0].info.experiment_id) if runs else None
 
-    def experiment(self, experiment_id: str) -> StoredExperiment:
+    def experiment(self, experiment_id: str) -> Experiment:
         """Return one experiment; the store refuses those that the user may not read."""
-        return _stored(self.client.get_experiment(experiment_id))
+        return self.client.get_experiment(experiment_id)
 
     def runs(self, experiment_id: str, *, anew: bool = False) -> Snapshot:
         """Return the runs of an experiment, which must be one that :meth:`experiment` returned."""
@@ -117,11 +108,6 @@ class Store:
                 self._caches[experiment_id] = RunCache(self.client, experiment_id)
             cache = self._caches[experiment_id]
         return cache.snapshot(anew=anew)
-
-
-def _stored(found: Experiment) -> StoredExperiment:
-    updated = int(found.last_update_time or 0)
-    return StoredExperiment(str(found.experiment_id), str(found.name), updated)
 
 
 MOST_RUNS = 60

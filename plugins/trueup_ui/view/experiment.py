@@ -145,10 +145,7 @@ def _ordered(found: Sequence[PipelineSeeds], choice: Choice) -> list[PipelineSee
 def _both_ranks(
     found: Sequence[PipelineSeeds], higher: bool
 ) -> tuple[list[int | None], list[int | None]]:
-    """Return the calibrated and the vanilla rank of each, among those whose means can be compared.
-
-    Without any, the vanilla rank of all.
-    """
+    """Return both ranks of each that can be compared; without any, the vanilla rank of all."""
     if not any(one.is_comparable for one in found):
         return [None] * len(found), _ranks([one.vanilla for one in found], higher)
     return (

@@ -40,13 +40,8 @@ class Grouping:
 def group(runs: Sequence[StoredRun], by: str = AUTOMATIC) -> Grouping:
     """Group the runs of an experiment.
 
-    Parameters
-    ----------
-    runs : sequence of StoredRun
-        All runs of an experiment.
-    by : str
-        "" for the parents of seeds, or equal parameters where there are none; "params",
-        "param:<name>" or "tag:<name>" otherwise.
+    ``by`` is "" for the parents of seeds, or equal parameters where there are none; "params",
+    "param:<name>" or "tag:<name>" otherwise.
     """
     parents = _by_parent(runs)
     trained = [run for run in trainings(runs) if run.metrics]

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from mlflow.entities import Experiment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from trueup.redact import without_credentials
-from trueup_ui.read.store import Snapshot, Store, StoredExperiment
+from trueup_ui.read.store import Snapshot, Store
 from trueup_ui.web.rendering import Links, Templates
 
 if TYPE_CHECKING:
@@ -46,16 +47,14 @@ class Pages:
         template: str,
         here: str,
         content: Mapping[str, Any] | None = None,
-        experiment: StoredExperiment | None = None,
+        experiment: Experiment | None = None,
     ) -> HTMLResponse:
         others = self.store_of(request).experiments()
         shell = {"here": here, "experiment": experiment, "experiments": others}
         inside = {"shell": shell, **(content or {})}
         return HTMLResponse(self._templates.render(template, self.links(request), inside))
 
-    def snapshot(
-        self, request: Request, *, anew: bool = False
-    ) -> tuple[StoredExperiment, Snapshot]:
+    def snapshot(self, request: Request, *, anew: bool = False) -> tuple[Experiment, Snapshot]:
         """Return the experiment that a path names, and its runs as the user sees them."""
         store = self.store_of(request)
         experiment = store.experiment(request.path_params["experiment"])
@@ -64,9 +63,7 @@ class Pages:
     def links(self, request: Request) -> Links:
         return Links(request.scope.get("root_path", ""), self._mlflow)
 
-    def live(
-        self, request: Request, experiment: StoredExperiment, snapshot: Snapshot
-    ) -> dict[str, str]:
+    def live(self, request: Request, experiment: Experiment, snapshot: Snapshot) -> dict[str, str]:
         """Return what a page was made from, and where the browser asks for anything newer."""
         url = self.links(request)("experiment", experiment.experiment_id, "version.json")
         return {"version": snapshot.version, "url": url}

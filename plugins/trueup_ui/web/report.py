@@ -137,10 +137,7 @@ def write_report(
 ) -> Path:
     """Write the page of an experiment, or of a model ``models:/...``, to a file; return the file.
 
-    See :func:`render_report` and :func:`render_model_report`.
-
-    Raises InvalidInputError if the folder of the file does not exist, or a choice is given that the
-    page has no use for.
+    Refused are a folder that does not exist, and a choice that the page has no use for.
     """
     if not Path(path).parent.is_dir():
         raise InvalidInputError(

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 
+from mlflow.entities import Experiment
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
@@ -14,7 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from trueup_mlflow.write.items import calibrated_key
 from trueup_ui.read.levels import level_tables, read_levels
 from trueup_ui.read.monitors import monitored_versions
-from trueup_ui.read.store import MOST_RUNS, Snapshot, Store, StoredExperiment, read_histories
+from trueup_ui.read.store import MOST_RUNS, Snapshot, Store, read_histories
 from trueup_ui.view.charts import curves
 from trueup_ui.view.compare import Asked, ComparePage, as_markdown, compare_page
 from trueup_ui.view.experiment import ORDERS, Choice, experiment_page, find_pipeline, pipeline_page
@@ -62,7 +63,7 @@ def _choice(request: Request) -> Choice:
     )
 
 
-def _page_of(pages: Pages, request: Request) -> tuple[StoredExperiment, Snapshot, ComparePage]:
+def _page_of(pages: Pages, request: Request) -> tuple[Experiment, Snapshot, ComparePage]:
     experiment, snapshot = pages.snapshot(request)
     return experiment, snapshot, compare_page(snapshot.runs, _compared(request))
 
@@ -143,7 +144,7 @@ def _steps(pages: Pages, request: Request) -> Response:
     return JSONResponse({name: _curves(store, pipeline, key) for name, key in keys.items()})
 
 
-def _asked_for(pages: Pages, request: Request) -> tuple[StoredExperiment, Pipeline, Snapshot]:
+def _asked_for(pages: Pages, request: Request) -> tuple[Experiment, Pipeline, Snapshot]:
     experiment, snapshot = pages.snapshot(request)
     query = request.query_params
     found = find_pipeline(snapshot.runs, query.get("by", ""), query.get("key", ""))

@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from trueup_mlflow.autologging.hooking import Place, modules_with, replaced
+from trueup_mlflow.autologging.hooking import Place, modules_with, replaced, watched
 from trueup_mlflow.autologging.torch_losses.batches import READERS, read_batch
 from trueup_mlflow.autologging.torch_losses.passes import Passes
 
@@ -34,9 +34,9 @@ def hook_functional(
     places: list[Place] = []
     for name in READERS:
         function = getattr(functional, name)
-        watched = _watched(name, function, passes, on_failure)
+        seen = _watched(name, function, passes, on_failure)
         owners = [functional, *modules_with(name, function, "torch.")]
-        places += [(owner, name, watched) for owner in owners]
+        places += [(owner, name, seen) for owner in owners]
     return replaced(places)
 
 
@@ -44,13 +44,15 @@ def hook_switches(torch: ModuleType, passes: Passes) -> Callable[[], None]:
     """Note where gradients go off and where a model is put to evaluation; return what undoes it."""
     from torch.utils.data import DataLoader
 
+    block = {"before": lambda *_, **__: passes.start_block()}
+    loader = {"before": lambda *_, **__: passes.start_loader()}
     switches = (torch.no_grad, torch.inference_mode)
     places: list[Place] = [
-        (owner, "__enter__", _noted(owner.__enter__, passes.start_block)) for owner in switches
+        (owner, "__enter__", watched(owner.__enter__, **block)) for owner in switches
     ]
     module = torch.nn.Module
-    places.append((module, "eval", _noted(module.eval, passes.start_block)))
-    places.append((DataLoader, "__iter__", _noted(DataLoader.__iter__, passes.start_loader)))
+    places.append((module, "eval", watched(module.eval, **block)))
+    places.append((DataLoader, "__iter__", watched(DataLoader.__iter__, **loader)))
     return replaced(places)
 
 
@@ -63,7 +65,7 @@ def _watched(
     is_compiling = torch.compiler.is_compiling
 
     @functools.wraps(function)
-    def watched(*args: Any, **kwargs: Any) -> Any:
+    def seen(*args: Any, **kwargs: Any) -> Any:
         value = function(*args, **kwargs)
         if is_compiling():  # what is traced must stay one path
             return value
@@ -82,18 +84,8 @@ def _watched(
         return value
 
     # torch.jit.script, which cannot compile a wrapper, asks this for what to compile.
-    watched.__prepare_scriptable__ = lambda: function  # type: ignore[attr-defined]
-    return watched
-
-
-def _noted(method: Callable[..., Any], note: Callable[[], None]) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def noted(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with suppress(Exception):
-            note()
-        return method(self, *args, **kwargs)
-
-    return noted
+    seen.__prepare_scriptable__ = lambda: function  # type: ignore[attr-defined]
+    return seen
 
 
 def _place() -> tuple[object, int]:

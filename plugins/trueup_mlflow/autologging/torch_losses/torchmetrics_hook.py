@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trueup_mlflow.autologging.hooking import Place, modules_with, replaced
+from trueup_mlflow.autologging.hooking import Place, modules_with, replaced, watched
 from trueup_mlflow.autologging.scored import Scored, snapshot
 from trueup_mlflow.autologging.torch_losses.passes import MAX_BYTES
 
@@ -107,58 +107,39 @@ def hook_torchmetrics(module: ModuleType, record: Record) -> Callable[[], None]:
     """
     metric, rows = module.MeanSquaredError, _AllRows()
     function = getattr(module.functional, _FUNCTION)
-    watched = _watched_function(function, record)
-    owners = modules_with(_FUNCTION, function, "torch.")
+    signature = inspect.signature(function)
+
+    def updated(_: Any, self: Any, preds: Any, target: Any) -> None:
+        if self.num_outputs == 1:
+            rows.of(self).add(preds, target)
+
+    def computed(value: Any, self: Any) -> None:
+        keep(rows.behind(self).scored(float(value), squared=self.squared))
+
+    def called(value: Any, *args: Any, **kwargs: Any) -> None:
+        call = signature.bind(*args, **kwargs).arguments
+        own = Rows()
+        own.add(call["preds"], call["target"])
+        keep(own.scored(float(value), squared=call.get("squared", True)))
+
+    def keep(scored: Scored | None) -> None:
+        if scored is not None:
+            record(scored)
+
     places: list[Place] = [
-        (metric, "update", _watched_update(metric.update, rows)),
-        (metric, "compute", _watched_compute(metric.compute, rows, record)),
-        (metric, "reset", _watched_reset(metric.reset, rows)),
+        (metric, "update", watched(metric.update, after=updated)),
+        (metric, "compute", watched(metric.compute, after=computed)),
+        (metric, "reset", watched(metric.reset, before=lambda self: rows.of(self).clear())),
         (metric, "forward", _watched_forward(metric.forward, rows)),
-        *((owner, _FUNCTION, watched) for owner in owners),
     ]
-    return replaced(places)
-
-
-def _watched_update(update: Callable[..., Any], rows: _AllRows) -> Callable[..., Any]:
-    @functools.wraps(update)
-    def watched(self: Any, preds: Any, target: Any) -> Any:
-        result = update(self, preds, target)
-        with suppress(Exception):
-            if self.num_outputs == 1:
-                rows.of(self).add(preds, target)
-        return result
-
-    return watched
-
-
-def _watched_compute(
-    compute: Callable[..., Any], rows: _AllRows, record: Record
-) -> Callable[..., Any]:
-    @functools.wraps(compute)
-    def watched(self: Any) -> Any:
-        value = compute(self)
-        with suppress(Exception):
-            scored = rows.behind(self).scored(float(value), squared=self.squared)
-            if scored is not None:
-                record(scored)
-        return value
-
-    return watched
-
-
-def _watched_reset(reset: Callable[..., Any], rows: _AllRows) -> Callable[..., Any]:
-    @functools.wraps(reset)
-    def watched(self: Any) -> Any:
-        with suppress(Exception):
-            rows.of(self).clear()
-        return reset(self)
-
-    return watched
+    by_function = watched(function, after=called)
+    owners = modules_with(_FUNCTION, function, "torch.")
+    return replaced([*places, *((owner, _FUNCTION, by_function) for owner in owners)])
 
 
 def _watched_forward(forward: Callable[..., Any], rows: _AllRows) -> Callable[..., Any]:
     @functools.wraps(forward)
-    def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def forwarded(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = 0
         with suppress(Exception):
             before = rows.of(self).count()
@@ -170,22 +151,4 @@ def _watched_forward(forward: Callable[..., Any], rows: _AllRows) -> Callable[..
                 rows.of(self).in_forward = False
                 rows.of(self).keep_latest_after(before)
 
-    return watched
-
-
-def _watched_function(function: Callable[..., Any], record: Record) -> Callable[..., Any]:
-    signature = inspect.signature(function)
-
-    @functools.wraps(function)
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        value = function(*args, **kwargs)
-        with suppress(Exception):
-            call = signature.bind(*args, **kwargs).arguments
-            rows = Rows()
-            rows.add(call["preds"], call["target"])
-            scored = rows.scored(float(value), squared=call.get("squared", True))
-            if scored is not None:
-                record(scored)
-        return value
-
-    return watched
+    return forwarded

@@ -17,7 +17,7 @@ from trueup.read.times import read_times
 from trueup.user_warning import warn_user
 from trueup_mlflow import monitor
 from trueup_mlflow.monitor.batch.schema import Schema
-from trueup_mlflow.monitor.batch.tables import is_spark_frame, quoted, read_table
+from trueup_mlflow.monitor.batch.tables import is_spark_frame, quoted, read_table, require_column
 from trueup_mlflow.monitor.check.check_registry import load_schema
 from trueup_mlflow.monitor.check.registered_model import resolve
 from trueup_mlflow.monitor.session import Session
@@ -211,10 +211,7 @@ def periods_of(
     Rows of Spark stay a data frame of Spark, and their periods are those of its session's zone.
     """
     source = table if is_spark_frame(table) else read_table(table)
-    if time_column not in source.columns:
-        raise InvalidInputError(
-            "time_column must be a column of the batch", repr(time_column), "Check the spelling."
-        )
+    require_column(source, time_column, "time_column")
     if is_spark_frame(source):
         return _of_spark(source, time_column, period)
     return _of_pandas(source, time_column, period, time_format)

@@ -161,10 +161,8 @@ def target_classes(labels: pd.Series, known: Sequence[Any]) -> tuple[str, ...]:
         raise InvalidInputError(
             "target must be numbers, or two classes",
             f"{max(len(names), len(model))} classes",
-            (
-                "Monitor one of them: a target that is 1 for it and 0 for the others, and the "
-                "column of its probability by prediction=."
-            ),
+            "Monitor one of them: a target that is 1 for it and 0 for the others, and the "
+            "column of its probability by prediction=.",
         )
     if len(names) == 2 and not model:
         return (names[0], names[1])

@@ -59,6 +59,13 @@ def read_table(
         ) from failure
 
 
+def require_column(table: Any, name: str | None, argument: str) -> None:
+    """Refuse a name of a column that a batch, of pandas or of Spark, does not have."""
+    if name not in table.columns:
+        rule = f"{argument} must be a column of the batch"
+        raise InvalidInputError(rule, repr(name), "Check the spelling.")
+
+
 def is_spark_frame(source: Any) -> bool:
     """Return whether the source is a data frame of Spark, which is not imported for that."""
     return not isinstance(source, str | Path) and hasattr(source, "mapInArrow")

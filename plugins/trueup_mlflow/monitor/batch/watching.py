@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from trueup.errors import InvalidInputError, TrueupError
 from trueup.monitoring import MSEEstimate
 from trueup.read.times import read_times
-from trueup_mlflow.monitor.batch.tables import read_table
+from trueup_mlflow.monitor.batch.tables import read_table, require_column
 from trueup_mlflow.monitor.check.check_registry import check_uri
 from trueup_mlflow.monitor.check.registered_model import resolve
 from trueup_mlflow.monitor.session import Session
@@ -96,12 +96,7 @@ class BatchTimes:
         return _moment(read_times([found[1]], time_format=self.time_format))
 
     def _of_rows(self, rows: pd.DataFrame) -> datetime:
-        if self.column not in rows:
-            raise InvalidInputError(
-                "time_column must be a column of the batch",
-                repr(self.column),
-                "Check the spelling.",
-            )
+        require_column(rows, self.column, "time_column")
         return _moment(read_times(rows[self.column], time_format=self.time_format))
 
 

@@ -193,25 +193,15 @@ def check_uri(version: RegisteredVersion) -> str:
         )
     name = check_name(version.name)
     own = re.fullmatch(rf"models:/{re.escape(name)}/([0-9]+)", uri)
-    if own is None:
-        raise _not_its_own(version, uri)
-    if MlflowClient().get_model_version(name, own[1]).tags.get(CHECKED_URI_TAG) != version.uri:
-        raise _not_its_own(version, uri)
-    return uri
-
-
-def _not_its_own(version: RegisteredVersion, uri: str) -> InvalidInputError:
-    return InvalidInputError(
-        (
-            f"{CHECK_URI_TAG} of {version.uri} must be a version of {check_name(version.name)!r} "
-            "that was made for it"
-        ),
-        repr(uri),
-        (
+    tags = {} if own is None else MlflowClient().get_model_version(name, own[1]).tags
+    if tags.get(CHECKED_URI_TAG) != version.uri:
+        raise InvalidInputError(
+            f"{CHECK_URI_TAG} of {version.uri} must be a version of {name!r} that was made for it",
+            repr(uri),
             "Somebody has changed the tag: make the check again with trueup monitor init "
-            f"{version.uri} --reference FILE --target COLUMN."
-        ),
-    )
+            f"{version.uri} --reference FILE --target COLUMN.",
+        )
+    return uri
 
 
 @contextmanager

@@ -106,20 +106,17 @@ def init(
     client = MlflowClient()
     version = resolve(model_uri, client)
     table = read_table(reference, row_id=row_id)
-    check = train_check(_predicting(version, predicted), table, wishes)
+    model = (
+        LoadedModel.load(version.uri)
+        if predicted is None
+        else GivenPredictions.of(version.uri, predicted)
+    )
+    check = train_check(model, table, wishes)
     threshold = threshold_of(fail_above, check.schema.reference_error)
     uri = register_check(check, version, client)
     _keep_threshold(client, version, threshold, metric)
     _ = MonitorStore(version, client).run_id  # before two processes could both find it missing
     return uri
-
-
-def _predicting(
-    version: RegisteredVersion, predicted: str | None
-) -> LoadedModel | GivenPredictions:
-    if predicted is None:
-        return LoadedModel.load(version.uri)
-    return GivenPredictions.of(version.uri, predicted)
 
 
 def _keep_threshold(

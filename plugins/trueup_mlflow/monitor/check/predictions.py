@@ -185,11 +185,7 @@ class GivenPredictions:
 
 
 def _say_other_packages(uri: str) -> None:
-    """Name packages whose versions are not those that the model asks for.
-
-    MLflow's warning, which is left out for this one, looks at every file of every package that is
-    installed: more than a second.
-    """
+    """Name packages of other versions than the model asks for; MLflow's warning takes a second."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             path = download_artifacts(artifact_uri=f"{uri}/requirements.txt", dst_path=folder)
@@ -258,10 +254,7 @@ def _finite(values: FloatArray, way_out: str) -> FloatArray:
 
 
 def _kinds(rows: pd.DataFrame, schema: Schema) -> str:
-    """Return columns with their types, those first that were numbers in the reference and aren't.
-
-    What a failure says is not shown in its place: it may hold cells.
-    """
+    """Return columns with their types, changed ones first; what a failure says may hold cells."""
 
     def changed(name: Any) -> bool:
         return str(name) in schema.means and not pd.api.types.is_numeric_dtype(rows[name].dtype)

@@ -33,9 +33,7 @@ class RegisteredVersion:
 def resolve(model_uri: str, client: MlflowClient) -> RegisteredVersion:
     """Return the version that ``models:/NAME/VERSION`` or ``models:/NAME@ALIAS`` means now.
 
-    ``models:/NAME/latest`` is the newest version, as in MLflow.
-
-    Raises InvalidInputError if the URI has another form or the registry does not know the version.
+    ``models:/NAME/latest`` is the newest one, as in MLflow; what the registry lacks is refused.
     """
     match = _URI.fullmatch(model_uri)
     if match is None:

@@ -17,10 +17,7 @@ _MULTIPLE = re.compile(r"(\d+(?:\.\d+)?)x")
 def threshold_of(
     value: float | str | None, reference_error: float | None, name: str = "fail_above"
 ) -> float | None:
-    """Return a threshold as an error; "1.5x" is that many times the error of the reference.
-
-    Raises InvalidInputError if it is neither a number above 0 nor such a multiple.
-    """
+    """Return a threshold above 0; "1.5x" is that many times the error of the reference."""
     if value is None:
         return None
     multiple = _MULTIPLE.fullmatch(value.strip()) if isinstance(value, str) else None
