@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, entry_points, version
-from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple
 
 import click
@@ -92,9 +91,11 @@ def _coverage_text(gained: dict[str, Any]) -> str:
 
 
 def _installation() -> Iterator[_Finding]:
+    from trueup._kernels import engine
+
     python = ".".join(map(str, sys.version_info[:3]))
     yield _Finding("ok", f"trueup {trueup.__version__}, Python {python}")
-    if find_spec("trueup._kernels.loops") is None:
+    if engine.__name__.endswith("numpy_engine"):
         text = "numpy stands in for the loops in C: slower; with gcc or clang here, install again"
         yield _Finding("note", text)
     for package in _PACKAGES:

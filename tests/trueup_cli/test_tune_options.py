@@ -142,7 +142,7 @@ def epochs(trial, seed):
 """
     )
     small = ("--trials", "14", "--finals", "2", "--epoch-pruner", "median", *SHORT)
-    result = invoke("my_script.py:epochs", *small)
+    result = invoke("my_script.py:epochs", *small, "--sampler-seed", "0")
     assert result.exit_code == 0, result.output
     states = {trial.state for trial in load_study("trueup-study.journal", "trueup").trials}
     assert states == {TrialState.COMPLETE, TrialState.PRUNED}

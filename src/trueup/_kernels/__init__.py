@@ -31,6 +31,7 @@ class Engine(Protocol):
         Rows of a block: as many as what lies between two passes over it leaves in a core's cache.
     """
 
+    __name__: str
     BLOCK: int
 
     def absorb(
@@ -129,7 +130,7 @@ class Engine(Protocol):
 
 def _chosen() -> Engine:
     if os.environ.get("TRUEUP_ENGINE") != "numpy":
-        with suppress(ImportError):  # no compiler where trueup was installed
+        with suppress(ImportError):  # not compiled, or from sources of another day
             return cast(Engine, import_module("trueup._kernels.compiled_engine"))
     return cast(Engine, import_module("trueup._kernels.numpy_engine"))
 

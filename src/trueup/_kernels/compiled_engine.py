@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 import trueup._kernels.loops as loops
 from trueup._kernels import FloatArray, IntArray
 from trueup._kernels.grid import new_table
-from trueup._kernels.plain import MAX_FOLDS, Absorbed, PlainRows
 
-hash_sums, groups_of = loops.hash_sums, loops.groups_of
-logit_shifts, sort_rows = loops.logit_shifts, loops.sort_rows
-"""Called for few rows too, and therefore without a function of Python between."""
+# For few rows too, and therefore without a function of Python between.
+from trueup._kernels.loops import groups_of as groups_of
+from trueup._kernels.loops import hash_sums as hash_sums
+from trueup._kernels.loops import logit_shifts as logit_shifts
+from trueup._kernels.loops import sort_rows as sort_rows
+from trueup._kernels.plain import MAX_FOLDS, Absorbed, PlainRows
 
 BLOCK = 1 << 19  # rows between two returns to Python; the loops cut them further
 

@@ -15,6 +15,7 @@ from trueup.extras import needed_by
 from trueup.monitoring.estimator import Estimator
 from trueup.monitoring.features import Batch
 from trueup.monitoring.inputs import FloatArray, is_binary
+from trueup.monitoring.learning import PeriodShift, period_shifts
 from trueup.monitoring.metrics import DEFAULT_METRIC, SquaredForm, metric_of
 from trueup.monitoring.panel.fitting import (
     Labelled,
@@ -26,7 +27,6 @@ from trueup.monitoring.panel.fitting import (
     reference_positions,
 )
 from trueup.monitoring.panel.members import Panel
-from trueup.monitoring.reference_periods import PeriodShift, period_shifts
 from trueup.monitoring.result import MSEEstimate
 from trueup.monitoring.storage import text, untext
 

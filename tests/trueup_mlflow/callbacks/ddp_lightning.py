@@ -1,4 +1,4 @@
-"""A training with Lightning in two processes, each of which validates half of the rows."""
+"""Trainings with Lightning in two processes, each of which validates half of the rows."""
 
 import json
 import sys
@@ -19,15 +19,16 @@ N = 231  # odd: one row is dealt out twice
 
 
 class Model(lightning.LightningModule):
-    def __init__(self):
+    def __init__(self, how):
         super().__init__()
+        self.how = how
         self.layer = torch.nn.Linear(3, 1)
 
     def training_step(self, batch, *_):
         return functional.binary_cross_entropy_with_logits(self.layer(batch[0])[:, 0], batch[1])
 
     def validation_step(self, batch, *_):
-        if sys.argv[1] == "fails" and self.global_rank == 1:
+        if self.how == "fails" and self.global_rank == 1:
             return None
         return {"y_true": batch[1], "y_logit": self.layer(batch[0])[:, 0]}
 
@@ -35,26 +36,32 @@ class Model(lightning.LightningModule):
         return torch.optim.SGD(self.parameters(), 0.1)
 
 
+def train(how):
+    model = Model(how)
+    checkpoint = ModelCheckpoint(monitor="calibrated_val_log_loss")
+    trainer = lightning.Trainer(
+        max_epochs=2,
+        logger=MLFlowLogger("tests", run_name=how, tracking_uri=mlflow.get_tracking_uri()),
+        accelerator="cpu",
+        devices=2,
+        strategy="ddp",
+        callbacks=[LightningCallback(), *([checkpoint] if how == "dealt" else [])],
+        enable_checkpointing=how == "dealt",
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    shuffled = RandomSampler(rows) if how == "shuffled" else None
+    trainer.fit(model, DataLoader(rows, 64), DataLoader(rows, 32, sampler=shuffled))
+    if trainer.is_global_zero:
+        logit = model.layer(x)[:, 0].tolist()
+        seen = float(checkpoint.best_model_score or 0.0)
+        shown = {"how": how, "y": y.tolist(), "logit": logit, "checkpoint": seen}
+        print("SHOW", json.dumps(shown))
+
+
 torch.manual_seed(0)
 x = torch.randn(N, 3)
 y = (torch.rand(N) < torch.sigmoid(x[:, 0] + 0.5)).float()
 rows = TensorDataset(x, y)
-shuffled = RandomSampler(rows) if sys.argv[1] == "shuffled" else None
-model = Model()
-checkpoint = ModelCheckpoint(monitor="calibrated_val_log_loss")
-trainer = lightning.Trainer(
-    max_epochs=2,
-    logger=MLFlowLogger("tests", tracking_uri=mlflow.get_tracking_uri()),
-    accelerator="cpu",
-    devices=2,
-    strategy="ddp",
-    callbacks=[LightningCallback(), *([checkpoint] if sys.argv[1] == "dealt" else [])],
-    enable_checkpointing=sys.argv[1] == "dealt",
-    enable_progress_bar=False,
-    enable_model_summary=False,
-)
-trainer.fit(model, DataLoader(rows, 64), DataLoader(rows, 32, sampler=shuffled))
-if trainer.is_global_zero:
-    logit = model.layer(x)[:, 0].tolist()
-    seen = float(checkpoint.best_model_score or 0.0)
-    print("SHOW", json.dumps({"y": y.tolist(), "logit": logit, "checkpoint": seen}))
+for word in sys.argv[1:]:
+    train(word)

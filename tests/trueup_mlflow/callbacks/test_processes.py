@@ -1,4 +1,8 @@
-"""Two real processes: the first logs the rows of both, or says why it does not."""
+"""Two real processes: the first logs the rows of both, or says why it does not.
+
+Each framework trains in one pair of processes, a run for each way to deal out the rows: to start
+them takes longer than all that they do.
+"""
 
 from __future__ import annotations
 
@@ -8,47 +12,59 @@ import subprocess
 import sys
 from pathlib import Path
 
-import mlflow
 import numpy as np
 import pytest
+from mlflow import MlflowClient
+from tests.databases import new_database
 
 import trueup
 
 FOLDER = Path(__file__).parent
 
 
-def train(how):
-    """Train with Lightning, which starts the second process itself."""
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Training with Lightning, which starts the second process itself."""
     pytest.importorskip("lightning")
-    return shown_by(str(FOLDER / "ddp_lightning.py"), how)
+    command = [str(FOLDER / "ddp_lightning.py"), "dealt", "fails", "shuffled"]
+    return shown_by(command, tmp_path_factory.mktemp("lightning"))
 
 
-def evaluate(how, folder):
-    """Evaluate with the Trainer of Hugging Face, in processes that torch starts."""
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory):
+    """Evaluation with the Trainer of Hugging Face, in processes that torch starts."""
     pytest.importorskip("transformers")
     pytest.importorskip("accelerate")
     launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-    return shown_by(*launcher, str(FOLDER / "ddp_huggingface.py"), how, str(folder))
+    command = [*launcher, str(FOLDER / "ddp_huggingface.py"), "out", "dealt", "fails", "stream"]
+    return shown_by(command, tmp_path_factory.mktemp("huggingface"))
 
 
-def shown_by(*words):
-    """Return what a script shows and the only run of the store."""
+def shown_by(words, folder):
+    """Return what a script shows of each of its runs, the run, and the client of their store."""
+    store = new_database(folder)
+    client = MlflowClient(store)
+    experiment = client.create_experiment("tests", artifact_location=(folder / "files").as_uri())
     done = subprocess.run(
         [sys.executable, *words],
         capture_output=True,
         text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "MLFLOW_TRACKING_URI": store},
         check=False,
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    shown = next(line for line in done.stdout.splitlines() if line.startswith("SHOW "))
-    (run,) = mlflow.search_runs(experiment_names=["tests"], output_format="list")
-    return json.loads(shown.removeprefix("SHOW ")), run
+    lines = [line for line in done.stdout.splitlines() if line.startswith("SHOW ")]
+    shown = [json.loads(line.removeprefix("SHOW ")) for line in lines]
+    runs = {run.info.run_name: run for run in client.search_runs([experiment])}
+    assert len(runs) == len(shown)
+    return {one["how"]: (one, runs[one["how"]]) for one in shown}, client
 
 
-def test_rows_of_both_processes_are_evaluated_once_each(client):
-    shown, run = train("dealt")
+def test_rows_of_both_processes_are_evaluated_once_each(trained):
+    found, client = trained
+    shown, run = found["dealt"]
     expected = trueup.evaluate(np.array(shown["y"], int), y_logit=np.array(shown["logit"]))
     metrics = run.data.metrics
     assert metrics["val_log_loss"] == pytest.approx(expected.vanilla, rel=1e-6)
@@ -64,14 +80,14 @@ def test_rows_of_both_processes_are_evaluated_once_each(client):
     ("how", "reason"),
     [("fails", "validation_step must return y_true"), ("shuffled", "must be dealt out by torch's")],
 )
-def test_reason_is_a_tag_and_both_processes_go_on(client, how, reason):
-    _, run = train(how)
+def test_reason_is_a_tag_and_both_processes_go_on(trained, how, reason):
+    _, run = trained[0][how]
     assert reason in run.data.tags["trueup.skipped.val_log_loss"]
     assert "val_log_loss" not in run.data.metrics
 
 
-def test_batches_of_both_processes_of_a_trainer_are_evaluated_once_each(client, tmp_path):
-    shown, run = evaluate("dealt", tmp_path)
+def test_batches_of_both_processes_of_a_trainer_are_evaluated_once_each(evaluated):
+    shown, run = evaluated[0]["dealt"]
     expected = trueup.evaluate(np.array(shown["y"], int), y_logit=np.array(shown["logit"]))
     metrics = run.data.metrics
     assert metrics["eval_log_loss"] == pytest.approx(expected.vanilla, rel=1e-6)
@@ -83,7 +99,7 @@ def test_batches_of_both_processes_of_a_trainer_are_evaluated_once_each(client, 
 @pytest.mark.parametrize(
     ("how", "reason"), [("fails", "KeyError: 'logits'"), ("stream", "a data set of known length")]
 )
-def test_reason_of_a_trainer_is_a_tag_and_both_processes_go_on(client, tmp_path, how, reason):
-    _, run = evaluate(how, tmp_path)
+def test_reason_of_a_trainer_is_a_tag_and_both_processes_go_on(evaluated, how, reason):
+    _, run = evaluated[0][how]
     assert reason in run.data.tags["trueup.skipped.eval_log_loss"]
     assert "eval_log_loss" not in run.data.metrics

@@ -20,8 +20,7 @@ from trueup import __version__
 from trueup.errors import InvalidInputError
 from trueup.monitoring import ConsensusEstimator, OneStepCheckModel
 from trueup.monitoring.inputs import is_binary
-from trueup.monitoring.learning import SCALE_PRIOR
-from trueup.monitoring.reference_periods import scale_prior
+from trueup.monitoring.learning import SCALE_PRIOR, scale_prior
 from trueup.monitoring.trust.alarms import ReferenceProfile
 from trueup.read.times import read_times
 from trueup_mlflow.monitor.batch.schema import (
