@@ -1,18 +1,14 @@
-"""A worker that is going to be killed: ``python crash_worker.py JOURNAL LOG search|finals``."""
+"""A worker that is going to be killed."""
 
 from __future__ import annotations
 
 import os
-import sys
 import time
-from pathlib import Path
 
 import optuna
 from optuna.study import MaxTrialsCallback
 from optuna.trial import TrialState
-
-sys.path.insert(0, str(Path(__file__).parent))
-from training import train
+from tests.trueup_optuna.training import train
 
 from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals
 from trueup_optuna.runtime.journal import open_journal
@@ -44,7 +40,7 @@ def logged(log: str):
     return training
 
 
-def main(journal: str, log: str, job: str) -> None:
+def work(journal: str, log: str, job: str) -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study, training = open_study(journal), logged(log)
     if job == "finals":
@@ -53,7 +49,3 @@ def main(journal: str, log: str, job: str) -> None:
     objective = SeedObjective(training, seeds=SeedList(8), n_base=4, **LIVENESS)
     enough = MaxTrialsCallback(N_TRIALS, states=(TrialState.COMPLETE,))
     study.optimize(objective, callbacks=[enough])
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,20 +1,18 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import optuna
 import pytest
 from optuna.trial import TrialState
-from tests.trueup_optuna.crash_worker import LIVENESS, N_FINALS, open_study
+from tests.trueup_optuna.crash_worker import LIVENESS, N_FINALS, open_study, work
 from tests.trueup_optuna.training import result, train
+from tests.warm import PROCESSES
 
 from trueup.errors import TrueupWarning
 from trueup_optuna import (
@@ -37,31 +35,29 @@ from trueup_optuna.study.trial_state import (
     seed_records,
 )
 
-WORKER = Path(__file__).with_name("crash_worker.py")
-
 
 def start(folder, job):
-    command = [sys.executable, str(WORKER), str(folder / "journal.log"), str(folder / "log"), job]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    arguments = (str(folder / "journal.log"), str(folder / "log"), job)
+    worker = PROCESSES.Process(target=work, args=arguments)
+    worker.start()
+    return worker
 
 
 def run_to_the_end(folder, job):
     worker = start(folder, job)
-    _, errors = worker.communicate(timeout=300)
-    assert worker.returncode == 0, errors
+    worker.join(300)
+    assert worker.exitcode == 0
 
 
 def kill_workers(folder, job, seconds):
     """Start two workers, wait until they train, and kill both after a random time."""
     before = trainings(folder).total()
     workers = [start(folder, job) for _ in range(2)]
-    wait_until(
-        lambda: trainings(folder).total() > before or all(w.poll() is not None for w in workers)
-    )
+    wait_until(lambda: trainings(folder).total() > before or not any(w.is_alive() for w in workers))
     time.sleep(seconds)
     for worker in workers:
-        worker.send_signal(signal.SIGKILL)
-        worker.communicate()
+        worker.kill()
+        worker.join()
 
 
 def wait_until(condition, patience=120.0):
