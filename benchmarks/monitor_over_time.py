@@ -24,10 +24,9 @@ from monitor_over_time_fresh import FRESH
 from monitor_over_time_tables import text
 
 from trueup.monitoring import ConsensusEstimator
-from trueup.monitoring.learning import Earlier, Raw, learn
+from trueup.monitoring.learning import Earlier, Raw, learn, scale_prior
 from trueup.monitoring.metrics import RowMetric, metric_of
 from trueup.monitoring.panel.direct_loss import DirectLossEstimator
-from trueup.monitoring.reference_periods import scale_prior
 from trueup.monitoring.trust.alarms import ReferenceProfile, with_trust
 
 RESULT = Path(__file__).with_suffix(".md")

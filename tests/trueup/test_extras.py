@@ -27,7 +27,8 @@ except ImportError as failure:
 """
 FIT = (
     "import trueup.monitoring as face; import numpy; r = numpy.random.rand(90, 2);"
-    "face.ConsensusEstimator(len).fit(r, r[:, 0], r[:, 1])"
+    "model = type('M', (), {'fit': print, 'predict': print})();"
+    "face.ConsensusEstimator(model, reference='train').fit(r, r[:, 0], r[:, 1])"
 )
 CHECK = (
     "import trueup.monitoring as face; import numpy; r = numpy.random.rand(90, 2);"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlflow.tracking import MlflowClient
 
@@ -14,7 +14,6 @@ from trueup.monitoring import MSEEstimate
 from trueup.replace_file import replace_file
 from trueup_mlflow.monitor.check.check_registry import check_uri
 from trueup_mlflow.monitor.check.registered_model import resolve
-from trueup_mlflow.monitor.compare_versions import ModelComparison, decide
 from trueup_mlflow.monitor.judging.threshold import kept_threshold, threshold_of
 from trueup_mlflow.monitor.judging.verdict import state_of
 from trueup_mlflow.monitor.report_page import draw_series, render_report
@@ -22,6 +21,9 @@ from trueup_mlflow.monitor.session import Session
 from trueup_mlflow.monitor.store import MonitorStore
 from trueup_mlflow.write.monitor_items import BatchRecord, of_newest_metric
 from trueup_mlflow.write.segment_items import segments_of
+
+if TYPE_CHECKING:
+    from trueup_mlflow.monitor.compare_versions import ModelComparison
 
 
 def estimate(
@@ -98,6 +100,8 @@ def compare(
         ...
     trueup.errors.InvalidInputError: challenger must be another version than the champion; ...
     """
+    from trueup_mlflow.monitor.compare_versions import decide  # loads as long as an estimate takes
+
     client = MlflowClient()
     first, second = resolve(champion, client).uri, resolve(challenger, client).uri
     if first == second:

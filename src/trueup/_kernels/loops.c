@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { STRIP = 512, HALF = N_BINS / 2, ROWS_OF_GROUP = 2 * N_BINS };
+enum { HALF = N_BINS / 2, ROWS_OF_GROUP = 2 * N_BINS };
 
 static const double BINS_PER_UNIT = 2.5, LIMIT = 38.0, EPS = 2.220446049250313e-16;
 static const uint64_t GOLDEN = 0x9E3779B97F4A7C15u, FIRST_FACTOR = 0xBF58476D1CE4E5B9u,
@@ -35,8 +35,6 @@ INLINE double double_of(uint64_t bits) {
 }
 
 INLINE double whole(uint64_t below_2_52) { return double_of(below_2_52 | BITS_OF_TWO_52) - TWO_52; }
-
-INLINE ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 
 /* ---- hashes ---- */
 
@@ -134,12 +132,6 @@ INLINE void add_powers(double *row, double u, double weight) {
 INLINE void deposit_strip(const Strip *strip, const double *weight, ptrdiff_t m, double *table) {
     for (ptrdiff_t i = 0; i < m; i++)
         add_powers(table + ORDER * strip->bin[i], strip->u[i], weight ? weight[i] : 1.0);
-}
-
-INLINE int are_below(const uint64_t *at, ptrdiff_t m, uint64_t end) {
-    uint64_t n_beyond = 0;
-    for (ptrdiff_t i = 0; i < m; i++) n_beyond += at[i] >= end;
-    return n_beyond == 0;
 }
 
 /* Return 0, some rows being added, if one does not lie in the table. */
@@ -278,146 +270,4 @@ ptrdiff_t absorb(const Rows *rows, Rule rule, double *moments, double *squared_m
     }
     if (!rows->weight) count_by_bins(moments, n_cells, 1, counts);
     return start;
-}
-
-/* ---- sums at codes and in bins ---- */
-
-/* Copies also keep what was checked from being changed by another thread before it is used. */
-#define COPY(name, type, number)                                  \
-    case name: {                                                  \
-        const type *given = (const type *)column.data + start;    \
-        for (ptrdiff_t i = 0; i < m; i++) out[i] = (number)given[i]; \
-        return;                                                   \
-    }
-
-static void copy_numbers(Column column, ptrdiff_t start, ptrdiff_t m, double *out) {
-    switch (column.kind) {
-        COPY(F64, double, double)
-        COPY(F32, float, double)
-        COPY(I64, int64_t, double)
-        COPY(I32, int32_t, double)
-        COPY(I16, int16_t, double)
-        COPY(I8, int8_t, double)
-        COPY(U64, uint64_t, double)
-        COPY(U32, uint32_t, double)
-        COPY(U16, uint16_t, double)
-        COPY(U8, uint8_t, double)
-    }
-}
-
-/* Copy whole numbers; negative ones become larger than the length of any table. */
-static void copy_codes(Column column, ptrdiff_t start, ptrdiff_t m, uint64_t *out) {
-    switch (column.kind) {
-        COPY(I64, int64_t, uint64_t)
-        COPY(I32, int32_t, uint64_t)
-        COPY(I16, int16_t, uint64_t)
-        COPY(I8, int8_t, uint64_t)
-        COPY(U64, uint64_t, uint64_t)
-        COPY(U32, uint32_t, uint64_t)
-        COPY(U16, uint16_t, uint64_t)
-        COPY(U8, uint8_t, uint64_t)
-        case F64:
-        case F32: memset(out, 0xFF, m * sizeof *out);
-    }
-}
-
-INLINE int is_valid(double label, double proba) {
-    return ((label == 0.0) | (label == 1.0)) & (proba >= 0.0) & (proba <= 1.0);
-}
-
-INLINE void add_cell(double *row, double y, double p, double w) {
-    double square = w * w;
-    double numbers[CELL_COLUMNS] = {
-        w, w * y, w * p, w * p * p, square, 1.0, square * p * (1.0 - p), square * (y - p) * (y - p)};
-    for (int k = 0; k < CELL_COLUMNS; k++) row[k] += numbers[k];
-}
-
-/* Return 0, some rows being added, if a code is not below `n_codes`. */
-int add_cells(Column code, const double *label, const double *proba, const double *weight,
-              ptrdiff_t n, double *sums, int64_t n_codes) {
-    uint64_t at[STRIP];
-    for (ptrdiff_t start = 0; start < n; start += STRIP) {
-        ptrdiff_t m = smaller(STRIP, n - start);
-        copy_codes(code, start, m, at);
-        if (!are_below(at, m, (uint64_t)n_codes)) return 0;
-        for (ptrdiff_t i = 0; i < m; i++)
-            add_cell(sums + CELL_COLUMNS * at[i], label[start + i], proba[start + i],
-                     weight ? weight[start + i] : 1.0);
-    }
-    return 1;
-}
-
-/* Add the numbers of `add_cells`, or the first four of them without weights, at each code; return
- * how many rows were left out. */
-ptrdiff_t sum_codes(Column code, Column label, Column proba, ptrdiff_t n, double *sums,
-                    int64_t n_codes, int n_columns) {
-    uint64_t at[STRIP];
-    double y[STRIP], p[STRIP];
-    ptrdiff_t n_bad = 0;
-    for (ptrdiff_t start = 0; start < n; start += STRIP) {
-        ptrdiff_t m = smaller(STRIP, n - start);
-        copy_codes(code, start, m, at);
-        copy_numbers(label, start, m, y);
-        copy_numbers(proba, start, m, p);
-        for (ptrdiff_t i = 0; i < m; i++) {
-            if (at[i] >= (uint64_t)n_codes || !is_valid(y[i], p[i])) {
-                n_bad++;
-            } else if (n_columns == CELL_COLUMNS) {
-                add_cell(sums + CELL_COLUMNS * at[i], y[i], p[i], 1.0);
-            } else {
-                double first[CODE_COLUMNS] = {1.0, y[i], p[i], p[i] * p[i]};
-                for (int k = 0; k < CODE_COLUMNS; k++) sums[CODE_COLUMNS * at[i] + k] += first[k];
-            }
-        }
-    }
-    return n_bad;
-}
-
-/* Add 1, label and proba to the bin of each row, of which `sums` has four copies: neighbours wait
- * for each other in one. The bin is guessed by arithmetic and corrected by its edges. */
-ptrdiff_t sum_bins(Column label, Column proba, ptrdiff_t n, const double *edges, double *sums,
-                   int64_t n_bins) {
-    double y[STRIP], p[STRIP];
-    ptrdiff_t n_bad = 0;
-    for (ptrdiff_t start = 0; start < n; start += STRIP) {
-        ptrdiff_t m = smaller(STRIP, n - start);
-        copy_numbers(label, start, m, y);
-        copy_numbers(proba, start, m, p);
-        for (ptrdiff_t i = 0; i < m; i++) {
-            if (!is_valid(y[i], p[i])) {
-                n_bad++;
-                continue;
-            }
-            int64_t bin = (int64_t)(p[i] * (double)n_bins);
-            bin -= bin == n_bins;
-            bin += (edges[bin + 1] < p[i]) - (edges[bin] >= p[i]);
-            double *row = sums + 3 * ((i & 3) * n_bins + bin);
-            row[0] += 1.0, row[1] += y[i], row[2] += p[i];
-        }
-    }
-    return n_bad;
-}
-
-/* ---- rows in the order of their codes ---- */
-
-/* Count the rows of each code, and put rows in the order of the codes, those of a code as they came;
- * return 0 for a code that is none, or that another thread has changed. */
-int sort_rows(const int64_t *code, const double *const *columns, double *const *sorted,
-              ptrdiff_t n_columns, ptrdiff_t n, int64_t n_codes, int64_t *next, int64_t *count,
-              int64_t *order) {
-    memset(count, 0, n_codes * sizeof *count);
-    for (ptrdiff_t i = 0; i < n; i++) {
-        int64_t own = code[i];
-        if (own < 0 || own >= n_codes) return 0;
-        count[own]++;
-    }
-    for (int64_t c = 0, first = 0; c < n_codes; first += count[c++]) next[c] = first;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        int64_t own = *(const volatile int64_t *)&code[i];
-        if (own < 0 || own >= n_codes || next[own] >= n) return 0;
-        int64_t place = next[own]++;
-        order[place] = i;
-        for (ptrdiff_t k = 0; k < n_columns; k++) sorted[k][place] = columns[k][i];
-    }
-    return 1;
 }

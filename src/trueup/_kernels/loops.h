@@ -24,6 +24,16 @@
 enum { N_BINS = 190, ORDER = 8, CELL_COLUMNS = 8, CODE_COLUMNS = 4 };
 enum { MAX_FOLDS = 1 << 18 }; /* up to here the remainder is exact in float64 */
 
+enum { STRIP = 512 }; /* rows that go through all loops before the next */
+
+INLINE ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+
+INLINE int are_below(const uint64_t *at, ptrdiff_t m, uint64_t end) {
+    uint64_t n_beyond = 0;
+    for (ptrdiff_t i = 0; i < m; i++) n_beyond += at[i] >= end;
+    return n_beyond == 0;
+}
+
 /* A column of numbers of any of numpy's types, read strip by strip. */
 typedef enum { F64, F32, I64, I32, I16, I8, U64, U32, U16, U8 } Kind;
 typedef struct {

@@ -50,7 +50,7 @@ static Column array(Buffers *buffers, PyObject *given, const char *name, int n_d
         PyErr_Format(PyExc_TypeError, "%s must be an aligned array of numbers with %d dimensions",
                      name, n_dim);
     else
-        taken.data = view->buf;
+        taken.data = view->buf ? view->buf : ""; /* an empty array may have no address */
     return taken;
 }
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from trueup.arguments import check_fraction, whole_number
 from trueup.errors import InvalidInputError, UndefinedMetricError
-from trueup.evaluation.effective_rows import effective_rows, say_if_few
 from trueup.evaluation.evaluate import evaluate
 from trueup.evaluation.resampled_costs import residuals_of, signed_roots
+from trueup.evaluation.thin_rows import effective_rows, say_if_few
 from trueup.losses import Loss
 from trueup.losses.elementary import scaled
 from trueup.presentation import Line, Presented

@@ -12,8 +12,7 @@ import numpy as np
 from trueup._kernels.hashing import rows_fingerprint, timed_ids
 from trueup.arguments import check_keywords, whole_number
 from trueup.errors import InexactSummaryError, InvalidInputError
-from trueup.evaluation.effective_rows import say_if_few
-from trueup.evaluation.thin_periods import join_thin_periods
+from trueup.evaluation.thin_rows import join_thin_periods, say_if_few
 from trueup.fields.calibration import FieldCalibration
 from trueup.fields.columns import read_binary_rows, require_fields
 from trueup.fields.measure import calibration_of_rows

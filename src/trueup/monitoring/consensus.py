@@ -15,6 +15,7 @@ from trueup.extras import needed_by
 from trueup.monitoring.estimator import Estimator
 from trueup.monitoring.features import Batch
 from trueup.monitoring.inputs import FloatArray, is_binary
+from trueup.monitoring.learning import PeriodShift, period_shifts
 from trueup.monitoring.metrics import DEFAULT_METRIC, SquaredForm, metric_of
 from trueup.monitoring.panel.fitting import (
     Labelled,
@@ -26,7 +27,6 @@ from trueup.monitoring.panel.fitting import (
     reference_positions,
 )
 from trueup.monitoring.panel.members import Panel
-from trueup.monitoring.reference_periods import PeriodShift, period_shifts
 from trueup.monitoring.result import MSEEstimate
 from trueup.monitoring.storage import text, untext
 
@@ -108,8 +108,6 @@ class ConsensusEstimator(Estimator):
         self._panel: Panel | None = None
 
     def _fit(self, X: Any, x: FloatArray, y_pred: FloatArray, y_true: FloatArray) -> None:
-        with needed_by("ConsensusEstimator"):
-            import_module("sklearn")
         if len(x) < MIN_ROWS:
             raise InvalidInputError(
                 f"reference must have at least {MIN_ROWS} rows",
@@ -192,6 +190,8 @@ class ConsensusEstimator(Estimator):
             return y_pred
         if not is_refittable(self.model):
             return None
+        with needed_by("ConsensusEstimator"):
+            import_module("sklearn")
         return out_of_fold_predictions(
             self.model, X, y_true, probability=self._binary, random_state=self.random_state
         )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -23,7 +24,7 @@ SCALES: FloatArray = np.array([0.1, 0.2, 0.4, 0.8])
 """Standard deviations of the level that are considered, on the log scale."""
 
 SCALE_PRIOR = (0.15, 0.3, 0.35, 0.2)
-"""Their probabilities before anything is known of the stream; see ``reference_periods``."""
+"""Their probabilities before anything is known of the stream; see ``scale_prior``."""
 
 _KEPT = 0.93  # of the level from one batch to the next
 _BELIEF_SD = 0.5
@@ -210,3 +211,64 @@ def _log_ratio(value: float, base: float) -> float:
     if value <= 0.0 or base <= 0.0:
         return -_MOST_LOG if value < base else 0.0
     return float(np.log(value / base))
+
+
+PERIODS = 8
+PERIOD_ROWS = 30
+
+_PERIOD_WEIGHT = (
+    0.25  # of a period: neighbouring ones drift together, and the next one lies outside of all
+)
+_PERIOD_NOISE = 0.05**2
+
+
+@dataclass(frozen=True)
+class PeriodShift:
+    """Log of a period's error over what like rows of other periods have, and its variance."""
+
+    log_ratio: float
+    variance: float
+
+
+def period_shifts(x: FloatArray, errors: FloatArray, times: Any) -> tuple[PeriodShift, ...]:
+    """Compare each of eight periods of the reference with like rows of the others.
+
+    ``x`` are encoded rows (n, d), ``errors`` squared errors on rows that the model did not see,
+    ``times`` numbers or dates. A period has 30 rows at least, so fewer than 60 give none at all.
+    """
+    order = np.argsort(np.asarray(times), kind="stable")
+    n_periods = min(PERIODS, len(order) // PERIOD_ROWS)
+    if n_periods < 2:
+        return ()
+    parts = np.array_split(order, n_periods)
+    found = (_shift(x, errors, part, np.setdiff1d(order, part)) for part in parts)
+    return tuple(one for one in found if one is not None)
+
+
+def scale_prior(shifts: Sequence[PeriodShift]) -> tuple[float, ...]:
+    """Return the probability of each of ``learning.SCALES`` given the shifts between periods.
+
+    Each period counts a quarter of an observation, so that a calm reference narrows the first
+    intervals a little and a restless one widens them much.
+    """
+    log_weight = np.log(SCALE_PRIOR)
+    for one in shifts:
+        variance = SCALES**2 + one.variance + _PERIOD_NOISE
+        tails = (_TAILS + 1) / 2.0 * np.log1p(one.log_ratio**2 / variance / _TAILS)
+        log_weight = log_weight - _PERIOD_WEIGHT * (0.5 * np.log(variance) + tails)
+    weight = np.exp(log_weight - log_weight.max())
+    return tuple(float(value) for value in weight / weight.sum())
+
+
+def _shift(
+    x: FloatArray, errors: FloatArray, part: np.ndarray[Any, Any], rest: np.ndarray[Any, Any]
+) -> PeriodShift | None:
+    from trueup.monitoring.panel.importance import neighbour_weights  # a tenth of a second
+
+    weights = neighbour_weights(x[rest], x[part])
+    expected, mean = float(weights @ errors[rest] / weights.sum()), float(errors[part].mean())
+    if min(expected, mean) <= 0.0:
+        return None
+    sampling = errors[part].var() / (len(part) * mean**2)
+    sampling += errors[rest].var() / (len(rest) * float(errors[rest].mean()) ** 2)
+    return PeriodShift(float(np.log(mean / expected)), float(sampling))

@@ -159,6 +159,11 @@ class OneStepCheckModel(Estimator):
         found = MSEEstimate(mse, low, high, members, trusted=True, reasons=(), n=len(batch))
         return found, self.far_reasons(batch)
 
+    def mean_error(self, X: Any, y_pred: Any) -> float:
+        """Return the ``mse`` of :meth:`estimate` alone: whether to trust it is not judged."""
+        rows = Batch(self._encoder, X, y_pred).rows({"errors": self.squared_errors})
+        return float(rows["errors"].mean())
+
     def far_reasons(self, batch: Batch) -> tuple[str, ...]:
         """Return the numbers that were cut at a million standard deviations, in words."""
         columns = [f"column {name!r}" for name in batch.far_columns()]

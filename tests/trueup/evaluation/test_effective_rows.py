@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from trueup import bias_cost_interval, bias_test, evaluate
 from trueup.errors import TrueupWarning
-from trueup.evaluation.effective_rows import effective_rows
+from trueup.evaluation.thin_rows import effective_rows
 
 RNG = np.random.default_rng(0)
 MARGIN = RNG.normal(-0.5, 1.0, 30_000)

@@ -261,6 +261,14 @@ def test_the_compiled_loops_refuse_what_they_cannot_follow():
         loops.add_cells(np.arange(6), np.ones(6), np.ones(6), None, read_only)
 
 
+def test_no_rows_add_nothing(kernels):
+    none, ids, codes = np.empty(0), np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.intp)
+    assert tuple(kernels.hash_sums(ids, none, None)) == (0, 0)
+    sums = np.zeros((3, 8))
+    kernels.add_cells(codes, none, none, None, sums)
+    assert not sums.any()
+
+
 def test_codes_beyond_the_table_and_rows_that_are_not_valid_are_left_out():
     loops = require_engine("compiled").loops
     code, label, proba = np.array([0, -1, 3, 1, 2, 2]), np.ones(6), np.full(6, 0.5)

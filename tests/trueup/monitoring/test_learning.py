@@ -12,10 +12,12 @@ from trueup.monitoring.learning import (
     SCALES,
     Earlier,
     Outlook,
+    PeriodShift,
     Raw,
     learn,
+    period_shifts,
+    scale_prior,
 )
-from trueup.monitoring.reference_periods import PeriodShift, period_shifts, scale_prior
 from trueup.monitoring.trust.alarms import with_trust
 
 RAW = Raw(1.0, 0.8, 1.25, reference=1.0)

@@ -37,7 +37,7 @@ class Schema:
     # {"integer", "text"} or None: what row ids are; None where it was not kept
     id_kind: IdKind | None = None
     reference_error: float | None = None  # error on the reference
-    # how much the error may drift; see :mod:`trueup.monitoring.reference_periods`
+    # how much the error may drift; see :mod:`trueup.monitoring.learning`
     scale_prior: tuple[float, ...] = SCALE_PRIOR
     profile: Mapping[str, Any] | None = None  # :class:`ReferenceProfile` as JSON
     metric: str = DEFAULT_METRIC  # what is estimated; see :mod:`trueup.monitoring.metrics`

@@ -20,8 +20,7 @@ from trueup import __version__
 from trueup.errors import InvalidInputError
 from trueup.monitoring import ConsensusEstimator, OneStepCheckModel
 from trueup.monitoring.inputs import is_binary
-from trueup.monitoring.learning import SCALE_PRIOR
-from trueup.monitoring.reference_periods import scale_prior
+from trueup.monitoring.learning import SCALE_PRIOR, scale_prior
 from trueup.monitoring.trust.alarms import ReferenceProfile
 from trueup.read.times import read_times
 from trueup_mlflow.monitor.batch.schema import (
@@ -59,8 +58,7 @@ class Check:
     schema: Schema
 
     def one_step_error(self, features: pd.DataFrame, prediction: Any) -> float:
-        found = self.one_step.estimate(features, prediction).value
-        return found / self.consensus.form.unit
+        return self.one_step.mean_error(features, prediction) / self.consensus.form.unit
 
 
 def train_check(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -41,10 +43,14 @@ class _Kernels:
     reference: FloatArray
     operational: FloatArray
 
-    def solve(self, ridge: float) -> FloatArray:
+    @cached_property
+    def gram(self) -> FloatArray:
         ref, op = self.reference, self.operational
-        gram = _ALPHA * op.T @ op / len(op) + (1.0 - _ALPHA) * ref.T @ ref / len(ref)
-        return np.asarray(np.linalg.solve(gram + ridge * np.eye(gram.shape[0]), op.mean(axis=0)))
+        return np.asarray(_ALPHA * op.T @ op / len(op) + (1.0 - _ALPHA) * ref.T @ ref / len(ref))
+
+    def solve(self, ridge: float) -> FloatArray:
+        damped = self.gram + ridge * np.eye(len(self.gram))
+        return np.asarray(np.linalg.solve(damped, self.operational.mean(axis=0)))
 
     def risk(self, theta: FloatArray) -> float:
         ref, op = self.reference @ theta, self.operational @ theta
@@ -77,10 +83,9 @@ def rulsif_weights(
     n_folds = min(_FOLDS, len(op))
     folds = (rng.permutation(len(ref)) % n_folds, rng.permutation(len(op)) % n_folds)
     _, width, ridge = min(
-        (_held_out_risk(kernels, folds, ridge), width, ridge)
+        (risk, width, ridge)
         for width in _WIDTHS
-        for kernels in [_gaussian(to_ref, to_op, width, unit)]
-        for ridge in _RIDGES
+        for risk, ridge in _held_out_risks(_gaussian(to_ref, to_op, width, unit), folds)
     )
     kernels = _gaussian(to_ref, to_op, width, unit)
     return np.maximum(kernels.reference @ kernels.solve(ridge), 0.0)
@@ -91,13 +96,23 @@ def _gaussian(to_ref: FloatArray, to_op: FloatArray, width: float, unit: float) 
     return _Kernels(np.exp(to_ref * scale), np.exp(to_op * scale))
 
 
-def _held_out_risk(kernels: _Kernels, folds: tuple[np.ndarray, np.ndarray], ridge: float) -> float:
-    risk = 0.0
-    for fold in range(folds[1].max() + 1):
-        out_ref, out_op = folds[0] == fold, folds[1] == fold
-        theta = _Kernels(kernels.reference[~out_ref], kernels.operational[~out_op]).solve(ridge)
-        risk += _Kernels(kernels.reference[out_ref], kernels.operational[out_op]).risk(theta)
-    return risk
+def _held_out_risks(
+    kernels: _Kernels, folds: tuple[np.ndarray, np.ndarray]
+) -> Iterator[tuple[float, float]]:
+    """Yield the risk of each ridge on the folds that it was not fitted to, and the ridge."""
+    parts = [
+        (
+            _part(kernels, folds[0] != fold, folds[1] != fold),
+            _part(kernels, *(one == fold for one in folds)),
+        )
+        for fold in range(folds[1].max() + 1)
+    ]
+    for ridge in _RIDGES:
+        yield sum((held.risk(seen.solve(ridge)) for seen, held in parts), 0.0), ridge
+
+
+def _part(kernels: _Kernels, ref: np.ndarray, op: np.ndarray) -> _Kernels:
+    return _Kernels(kernels.reference[ref], kernels.operational[op])
 
 
 def neighbour_weights(reference: FloatArray, operational: FloatArray) -> FloatArray:

@@ -156,7 +156,13 @@ class Panel:
             found[name] = rescaled(mean, self.reference, multiplicity)
         values = {name: one.value for name, one in found.items()}
         mse = float(np.median(list(values.values())))
-        ends = log_interval(mse, _variance(self.reference, found, weights, len(batch)))
+        medians = np.median([one.replicates for one in found.values()], axis=0)
+        variance = (
+            log_variance(medians)
+            + weighted_sampling_variance(self.reference.errors, weights, len(batch))
+            + log_spread(np.array(list(values.values())))
+        )
+        ends = log_interval(mse, variance)
         return MSEEstimate(mse, *ends, values, True, (), len(batch), diagnostics)
 
     @property
@@ -211,15 +217,3 @@ class Panel:
         if self.direct is not None:
             judges["direct_loss"] = self.direct.squared_errors
         return judges
-
-
-def _variance(
-    reference: Reference, found: Mapping[str, Replicated], weights: FloatArray, m: int
-) -> float:
-    """Return the variance of the log: of the reference, of the batch, and among the members."""
-    medians = np.median([one.replicates for one in found.values()], axis=0)
-    return (
-        log_variance(medians)
-        + weighted_sampling_variance(reference.errors, weights, m)
-        + log_spread(np.array([one.value for one in found.values()]))
-    )

@@ -1,15 +1,20 @@
-"""Periods that no bias can be fitted on, as of a month without a single positive: joined, and said.
+"""Rows that say too little: a few heavy ones, and periods that no bias can be fitted on.
 
-One such month is no reason to refuse all others. It is joined with the next, so that the bias still
-comes from earlier rows alone.
+A month without a single positive is no reason to refuse all others. It is joined with the next, so
+that the bias still comes from earlier rows alone.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueup.errors import UndefinedMetricError
+from trueup.losses import FloatArray
+from trueup.losses.elementary import dot, scaled
+from trueup.read.columns import read_weight
 from trueup.read.rows import Rows
 from trueup.splits import GroupArray
 from trueup.user_warning import warn_user
@@ -70,3 +75,36 @@ def _names(rows: Rows, groups: GroupArray, periods: list[int]) -> str:
     first = [str(rows.times[groups == period].min()) for period in periods[:_NAMED]]
     more = len(periods) - len(first)
     return ", ".join(f"that of {name}" for name in first) + f" and {more} more" * (more > 0)
+
+
+_FEW, _FEW_SHARE, _LEAST_SHARE = 100, 0.5, 0.05
+
+
+def effective_rows(weight: FloatArray) -> float:
+    """Return Kish's effective sample size ``(sum w)^2 / sum w^2``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> effective_rows(np.array([1.0, 1.0, 0.0])), round(effective_rows(np.array([9.0, 1.0])), 3)
+    (2.0, 1.22)
+    """
+    weight = scaled(weight)
+    return float(weight.sum() ** 2 / dot(weight, weight))
+
+
+def say_if_few(sample_weight: Any, n: int) -> None:
+    """Warn where a few heavy rows decide, so that neither n nor a standard error tells the truth.
+
+    They leave less than 5% of the rows, or less than 100 rows and half of them.
+    """
+    weight = read_weight(sample_weight, n, may_be_zero=False)
+    if weight is None:
+        return
+    effective, rows = effective_rows(weight), int(np.count_nonzero(weight))
+    if effective < _LEAST_SHARE * rows or (effective < _FEW and effective < _FEW_SHARE * rows):
+        warn_user(
+            f"the weights leave {effective:.3g} effective rows of {rows}, and the heaviest row has "
+            f"{weight.max() / weight.sum():.0%} of all weight: standard errors and intervals are "
+            "of few rows. Clip or stabilise the weights."
+        )
