@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test bench hostile reproduce lint docs docs-check examples notebooks clean
+.PHONY: demo test bench hostile reproduce lint docs docs-check doctests examples notebooks clean
 
 $(INSTALLED): pyproject.toml constraints.txt build_loops.py $(wildcard src/trueup/_kernels/*.[ch])
 	$(PYTHON) -m venv .venv
@@ -65,8 +65,10 @@ docs: $(INSTALLED)
 	$(BIN)/python docs/site/draw_architecture.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
-docs-check: $(INSTALLED)
+docs-check: doctests
 	$(BIN)/python -m pytest --quiet tests/docs
+
+doctests: $(INSTALLED)
 	$(BIN)/python -m pytest --quiet --doctest-modules src plugins
 
 examples: $(INSTALLED)

@@ -23,10 +23,10 @@ def coverage():
     ("inducer", "strategy", "n"),
     [
         ("linear, squared error", "10-fold", 200),
-        ("linear, squared error", "10-fold", 2000),
+        ("linear, squared error", "10-fold", 1000),
         ("linear, squared error", "20 x subsampling (80%)", 200),
         ("tree, squared error", "10-fold", 200),
-        ("tree, squared error", "10-fold", 2000),
+        ("tree, squared error", "10-fold", 1000),
         ("tree, squared error", "2 x 10-fold", 200),
     ],
 )

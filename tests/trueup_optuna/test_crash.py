@@ -4,6 +4,7 @@ import signal
 import threading
 import time
 from collections import Counter
+from multiprocessing import get_context
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +13,6 @@ import pytest
 from optuna.trial import TrialState
 from tests.trueup_optuna.crash_worker import LIVENESS, N_FINALS, open_study, work
 from tests.trueup_optuna.training import result, train
-from tests.warm import PROCESSES
 
 from trueup.errors import TrueupWarning
 from trueup_optuna import (
@@ -35,8 +35,12 @@ from trueup_optuna.study.trial_state import (
     seed_records,
 )
 
+PROCESSES = get_context("forkserver")
+
 
 def start(folder, job):
+    # Here, since a list that is set as the file is read would replace that of other files.
+    PROCESSES.set_forkserver_preload(["tests.trueup_optuna.crash_worker"])
     arguments = (str(folder / "journal.log"), str(folder / "log"), job)
     worker = PROCESSES.Process(target=work, args=arguments)
     worker.start()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import mlflow
 import pytest
 from sklearn.metrics import log_loss
+from tests import warm
 from tests.databases import new_database
 
 from trueup import HoldOut
@@ -75,12 +75,6 @@ with mlflow.start_run() as run:
 print(mlflow.get_run(run.info.run_id).data.metrics)
 """
     environment = {"MLFLOW_TRACKING_URI": new_database(tmp_path), "PATH": ""}
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=environment,
-        check=True,
-    )
+    run = warm.run([sys.executable, "-c", code], cwd=tmp_path, env=environment)
+    assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines() == ["1", "{'loss': 0.123456}"]

@@ -1,5 +1,4 @@
 import json
-import subprocess
 import sys
 import urllib.request
 from html import unescape
@@ -13,6 +12,7 @@ from mlflow import MlflowClient
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
+from tests import warm
 from tests.trueup_mlflow.monitored import URI, draw, register, registered, version
 
 from trueup.errors import InvalidInputError
@@ -52,13 +52,11 @@ def test_the_check_loads_with_pickle_disallowed_through_the_standard_api(store, 
         "m = mlflow.pyfunc.load_model('models:/demand__trueup_check/1');"
         "print(m.predict(pd.read_parquet(sys.argv[1]))['mse'])"
     )
-    run = subprocess.run(
+    run = warm.run(
         [sys.executable, "-c", code, str(tmp_path / "batch.parquet")],
-        capture_output=True,
-        text=True,
-        check=True,
         env={"PATH": "", "MLFLOW_ALLOW_PICKLE_DESERIALIZATION": "false", "HOME": str(tmp_path)},
     )
+    assert run.returncode == 0, run.stderr
     expected = load_check(version()).consensus.estimate(batch[["a", "b"]], np.zeros(50)).mse
     assert float(run.stdout.split()[-1]) == pytest.approx(expected, rel=1e-6)
 

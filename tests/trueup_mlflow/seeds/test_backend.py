@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 
 import pytest
 from mlflow.exceptions import ExecutionException
+from tests import warm
 from tests.trueup_mlflow.seeds.seeded import (
     DECLARED,
     UNDECLARED,
@@ -21,14 +21,12 @@ from trueup_mlflow.seeds.backend import SeedsConfig
 
 
 @pytest.fixture
-def run_project(start_project):
+def run_project(project_command, project_place):
     """Return a function that runs a project to its end."""
+    place, client = project_place
 
     def run(*arguments):
-        process, client = start_project(*arguments)
-        stdout, stderr = process.communicate()
-        code = process.returncode
-        return subprocess.CompletedProcess(process.args, code, stdout, stderr), client
+        return warm.run(project_command(*arguments), **place), client
 
     return run
 
