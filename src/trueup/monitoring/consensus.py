@@ -108,6 +108,8 @@ class ConsensusEstimator(Estimator):
         self._panel: Panel | None = None
 
     def _fit(self, X: Any, x: FloatArray, y_pred: FloatArray, y_true: FloatArray) -> None:
+        with needed_by("ConsensusEstimator"):
+            import_module("sklearn")
         if len(x) < MIN_ROWS:
             raise InvalidInputError(
                 f"reference must have at least {MIN_ROWS} rows",
@@ -190,8 +192,6 @@ class ConsensusEstimator(Estimator):
             return y_pred
         if not is_refittable(self.model):
             return None
-        with needed_by("ConsensusEstimator"):
-            import_module("sklearn")
         return out_of_fold_predictions(
             self.model, X, y_true, probability=self._binary, random_state=self.random_state
         )

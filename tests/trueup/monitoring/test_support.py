@@ -1,7 +1,15 @@
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
-from trueup.monitoring.trust.support import SupportCheck, domain_auc, sample_rows
+from trueup.monitoring.trust.support import SupportCheck, domain_auc, roc_area, sample_rows
+
+
+def test_area_equals_scikit_learn():
+    rng = np.random.default_rng(0)
+    negative, positive = rng.integers(0, 5, 40).astype(float), rng.integers(1, 6, 30).astype(float)
+    truth = roc_auc_score([0] * 40 + [1] * 30, np.r_[negative, positive])
+    assert roc_area(negative, positive) == pytest.approx(truth)
 
 
 def test_rows_of_the_reference_distribution_are_trusted():

@@ -8,17 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
+from scipy.stats import rankdata
 
 from trueup.arrays import Arrays
 from trueup.monitoring.inputs import FloatArray
 from trueup.monitoring.panel.importance import pooled_scale
 from trueup.monitoring.storage import finite
-from trueup.monitoring.trust.domain_classifier import cross_fitted_area
 
 OUTSIDE = "outside of the reference"
 AUC_LIMIT = 0.95
 OUTSIDE_LIMIT = 0.2
 SUPPORT_ROWS = 2_000
+_FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,26 @@ def domain_auc(reference: FloatArray, operational: FloatArray, random_state: int
     It is a cross-fitted logistic regression on the standardised features and their squares; 0.5
     means that it cannot tell, or that a side has fewer than 5 rows.
     """
+    if min(len(reference), len(operational)) < _FOLDS:
+        return 0.5
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
     rows = np.concatenate(pooled_scale(reference, operational))
-    is_operational = np.arange(len(rows)) >= len(reference)
-    return cross_fitted_area(np.column_stack([rows, rows**2]), is_operational, random_state)
+    origin = np.repeat([0, 1], [len(reference), len(operational)])
+    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=random_state)
+    score = cross_val_predict(
+        LogisticRegression(solver="newton-cholesky"),
+        np.column_stack([rows, rows**2]),
+        origin,
+        cv=folds,
+        method="decision_function",
+    )
+    return roc_area(score[origin == 0], score[origin == 1])
+
+
+def roc_area(negative: FloatArray, positive: FloatArray) -> float:
+    """Return the area under the ROC curve: how often a positive score is the higher one."""
+    ranks = rankdata(np.concatenate([negative, positive]))[len(negative) :]
+    wins = ranks.sum() - len(positive) * (len(positive) + 1) / 2.0
+    return float(wins / (len(negative) * len(positive)))
