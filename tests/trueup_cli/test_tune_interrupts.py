@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from optuna.trial import TrialState
+from tests.forked import PROCESSES
 from tests.trueup_cli.tune_script import SCRIPT, arguments, invoke, waits_for_nobody
+from tests.trueup_optuna.grace import let_grace_pass
 
 from trueup.errors import InvalidInputError
 from trueup_cli.shell.interrupts import interruptible
+from trueup_cli.tune import workers
+from trueup_cli.tune.command import tune
 from trueup_cli.tune.storage import load_study
 from trueup_optuna.study.trial_state import root_number, seed_records
 
-COMMAND = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-import trueup_cli.tune.workers
-from trueup_cli.tune.command import tune
-trueup_cli.tune.workers.PATIENCE = {patience}
-tune()
-"""
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 
 
@@ -54,29 +52,53 @@ def write_script(folder, train="", pause=0.0, workers=1):
     (folder / "my_script.py").write_text(head + script)
 
 
-def interrupted(number, *more, patience=60.0, ready=lambda: finished_seeds() >= 3, again=None):
-    """Begin a study, send the signal to its first process alone, and return code and errors.
+def be_the_command(output, patience, given):
+    """Do in a process of its own what the shell's command does; its workers are programs."""
+    os.setsid()
+    for number in (1, 2):
+        os.dup2(output.fileno(), number)
+    output.close()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    workers.PATIENCE = patience
+    tune(given)
 
-    The signal is sent again after so many seconds, where asked.
+
+def interrupted(number, *more, patience=60.0, ready=lambda: finished_seeds() >= 3, again=None):
+    """Begin a study, send the signal to its first process alone, and return code and output.
+
+    The signal is sent again when that is asked for; then a file says so.
     """
-    run = subprocess.Popen(
-        [sys.executable, "-c", COMMAND.format(patience=patience), *arguments(*more)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    end = time.monotonic() + 300
-    while not ready():
-        assert time.monotonic() < end
-        assert run.poll() is None, run.communicate()
-        time.sleep(0.1)
+    reader, writer = PROCESSES.Pipe(duplex=False)
+    run = PROCESSES.Process(target=be_the_command, args=(writer, patience, arguments(*more)))
+    run.start()
+    writer.close()
+    wait_until(lambda: ready() or not run.is_alive())
+    assert run.is_alive(), everything(reader)
     os.kill(run.pid, number)
     if again is not None:
-        time.sleep(again)
-        os.kill(run.pid, number)
-    _, errors = run.communicate(timeout=300)
-    return run.returncode, errors
+        wait_until(lambda: again() or not run.is_alive())
+        if run.is_alive():
+            os.kill(run.pid, number)
+        Path("pressed-twice").touch()
+    output = everything(reader)
+    run.join(300)
+    return run.exitcode, output
+
+
+def wait_until(condition):
+    end = time.monotonic() + 300
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def everything(reader):
+    """Read what a command writes, until all that hold its output open have ended."""
+    parts = []
+    while select.select([reader], [], [], 300)[0] and (part := os.read(reader.fileno(), 65_536)):
+        parts.append(part)
+    reader.close()
+    return b"".join(parts).decode()
 
 
 def finished_seeds():
@@ -111,10 +133,10 @@ def is_alive(process):
     return True
 
 
-def check_resumes(folder, *more):
+def check_resumes(folder):
     before = finished_seeds()
     write_script(folder)
-    result = invoke(*arguments("--resume", *more))
+    result = invoke(*arguments("--resume"))
     assert result.exit_code == 0, result.output
     assert before >= 1
     assert "6 configurations" in result.output
@@ -154,12 +176,18 @@ def test_a_second_ctrl_c_leaves_the_workers_time_to_mark_their_trials(folder):
     try:
         time.sleep(0.2)
     except BaseException:
-        time.sleep(2.0)
+        pathlib.Path(f"ends-{os.getpid()}").touch()
+        while not pathlib.Path("pressed-twice").exists():
+            time.sleep(0.02)
+        time.sleep(0.5)  # in which the first process hears of it
         raise
 """
     write_script(folder, slow_to_end, workers=2)
     code, errors = interrupted(
-        signal.SIGINT, "--workers", "2", ready=lambda: both_train(folder), again=0.5
+        signal.SIGINT,
+        *("--workers", "2"),
+        ready=lambda: both_train(folder),
+        again=lambda: list(folder.glob("ends-*")),
     )
     assert code == 128 + signal.SIGINT, errors
     assert waits_for_nobody()
@@ -210,14 +238,15 @@ def test_workers_that_hear_no_signal_are_killed(folder):
     write_script(folder, deaf, workers=2)
     code, errors = interrupted(
         signal.SIGTERM,
-        *("--workers", "2", "--grace", "2"),
+        *("--workers", "2"),
         patience=0.5,
         ready=lambda: both_train(folder),
     )
     assert code == 128 + signal.SIGTERM, errors
     assert len(trained_in(folder)) == 2
     assert not any(is_alive(process) for process in trained_in(folder))
-    check_resumes(folder, "--grace", "2")
+    let_grace_pass(load_study("trueup-study.journal", "trueup"))
+    check_resumes(folder)
 
 
 def test_workers_hear_signals_before_they_load_what_takes_seconds():

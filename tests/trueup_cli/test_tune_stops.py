@@ -71,7 +71,8 @@ def where(request, folder, monkeypatch):
     opened = []
 
     def open_database(url):
-        opened.append(RDBStorage(url))
+        known = {"skip_compatibility_check": bool(opened), "skip_table_creation": bool(opened)}
+        opened.append(RDBStorage(url, **known))
         return opened[-1]
 
     monkeypatch.setattr(tune_storage, "_open_database", open_database)

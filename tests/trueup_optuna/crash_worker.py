@@ -14,7 +14,7 @@ from trueup_optuna import SeedList, SeedObjective, SeedRacePruner, finals
 from trueup_optuna.runtime.journal import open_journal
 
 N_TRIALS, N_FINALS = 30, 16
-LIVENESS = {"heartbeat": 0.2, "grace": 20.0}
+LIVENESS = {"heartbeat": 0.2, "grace": 300.0}  # which no busy machine takes for death
 
 
 def open_study(journal: str) -> optuna.Study:

@@ -4,14 +4,15 @@ import signal
 import threading
 import time
 from collections import Counter
-from multiprocessing import get_context
 from types import SimpleNamespace
 
 import numpy as np
 import optuna
 import pytest
 from optuna.trial import TrialState
-from tests.trueup_optuna.crash_worker import LIVENESS, N_FINALS, open_study, work
+from tests.forked import PROCESSES
+from tests.trueup_optuna.crash_worker import N_FINALS, open_study, work
+from tests.trueup_optuna.grace import let_grace_pass
 from tests.trueup_optuna.training import result, train
 
 from trueup.errors import TrueupWarning
@@ -35,12 +36,8 @@ from trueup_optuna.study.trial_state import (
     seed_records,
 )
 
-PROCESSES = get_context("forkserver")
-
 
 def start(folder, job):
-    # Here, since a list that is set as the file is read would replace that of other files.
-    PROCESSES.set_forkserver_preload(["tests.trueup_optuna.crash_worker"])
     arguments = (str(folder / "journal.log"), str(folder / "log"), job)
     worker = PROCESSES.Process(target=work, args=arguments)
     worker.start()
@@ -64,6 +61,10 @@ def kill_workers(folder, job, seconds):
         worker.join()
 
 
+def as_another_worker(tmp_path, name):
+    return optuna.load_study(study_name=name, storage=open_journal(tmp_path / "journal.log"))
+
+
 def wait_until(condition, patience=120.0):
     """Return once a condition holds, however busy the machine is."""
     end = time.monotonic() + patience
@@ -83,7 +84,7 @@ def test_kill_9_loses_at_most_the_seed_in_flight_and_doubles_nothing(tmp_path):
     for _ in range(3):
         kill_workers(tmp_path, "search", rng.uniform(0.05, 0.4))
         kills += 2
-    time.sleep(LIVENESS["grace"])
+    let_grace_pass(as_another_worker(tmp_path, "crash"))
     run_to_the_end(tmp_path, "search")
     study = open_study(str(tmp_path / "journal.log"))
     standing = configurations(study.trials)
@@ -105,6 +106,7 @@ def test_kill_9_in_the_finals_doubles_nothing(tmp_path):
     run_to_the_end(tmp_path, "search")
     before = trainings(tmp_path).total()
     kill_workers(tmp_path, "finals", 0.1)
+    let_grace_pass(as_another_worker(tmp_path, "crash::finals"))
     run_to_the_end(tmp_path, "finals")
     study = open_study(str(tmp_path / "journal.log"))
     race = optuna.load_study(study_name="crash::finals", storage=study._storage)
@@ -272,10 +274,6 @@ def test_a_training_of_this_process_counts_as_alive_after_a_pause(tmp_path):
     study.optimize(SeedObjective(sleeps, seeds=SeedList(8)), n_trials=1)
     assert recovered == [(), (), ()]
     assert study.trials[0].state == TrialState.COMPLETE
-
-
-def as_another_worker(tmp_path, name):
-    return optuna.load_study(study_name=name, storage=open_journal(tmp_path / "journal.log"))
 
 
 def test_finals_go_on_after_a_seed_was_given_to_another_worker(tmp_path):

@@ -101,7 +101,9 @@ def failures_of(scenario, codes):
 
 
 @pytest.fixture
-def scenario(client, binary, off_at_the_end):
+def scenario(client, binary, off_at_the_end, monkeypatch):
+    # By default MLflow's thread sleeps for a second in which it doesn't hear of the run's end.
+    monkeypatch.setenv("MLFLOW_ASYNC_LOGGING_BUFFERING_SECONDS", "1")
     autolog()
     logits = torch.tensor(binary.p) + 0.1
     labels = torch.tensor(binary.y, dtype=logits.dtype)
@@ -116,7 +118,8 @@ def scenario(client, binary, off_at_the_end):
                 in_torch = functional.binary_cross_entropy_with_logits(logits * scale, labels)
             error = mean_squared_error(binary.y, binary.p * scale)
             mlflow.log_metrics({"torch": in_torch.item(), "error": error, "other": 0.123456})
-            mlflow.log_metric("later", error, synchronous=False).wait()
+            later = mlflow.log_metric("later", error, synchronous=False)
+        later.wait()
         metrics = client.get_run(active.info.run_id).data.metrics
         assert {"loss": loss, "error": error, "later": error}.items() <= metrics.items()
 

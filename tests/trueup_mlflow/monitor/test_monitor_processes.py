@@ -1,11 +1,8 @@
-"""Watchers that are killed, and two at once: no batch is lost and none is logged twice.
+"""Watchers that are killed, and two at once: no batch is lost and none is logged twice."""
 
-The processes are forked from one that has imported what they need, which takes seconds each time.
-"""
-
+import os
 import time
 import warnings
-from multiprocessing import get_context
 from signal import SIGKILL
 
 import mlflow
@@ -15,6 +12,7 @@ import pytest
 from mlflow import MlflowClient
 from sklearn.linear_model import LinearRegression
 from tests.databases import new_database
+from tests.forked import PROCESSES
 
 from trueup_cli.app import app
 from trueup_mlflow import monitor
@@ -27,10 +25,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning:mlflow"),
 ]
 URI = "models:/demand/1"
-PROCESSES = get_context("forkserver")
-PROCESSES.set_forkserver_preload(
-    ["mlflow.sklearn", "pandas", "sklearn.linear_model", "torch", "trueup_cli.app", __name__]
-)
 
 
 def draw(n, seed):
@@ -62,7 +56,9 @@ def registered(tmp_path, monkeypatch):
 def fill(folder, n, seed, first=0):
     folder.mkdir(exist_ok=True)
     for k in range(first, first + n):
-        draw(50, [seed, k]).drop(columns="y").to_parquet(folder / f"{k}.parquet")
+        path = folder / f"{k}.parquet"
+        draw(50, [seed, k]).drop(columns="y").to_parquet(path)
+        os.utime(path, (0, 0))  # or the watcher waits in case it is still written
     return folder
 
 

@@ -13,15 +13,19 @@ from mlflow.tracking import MlflowClient
 
 TRAIN = """
 import os, pathlib, sys, time
-import mlflow
 seed = int(sys.argv[1]) if len(sys.argv) > 1 else int(os.environ["TRUEUP_SEED"])
+def wait_to_be_stopped():
+    pathlib.Path(f"pid_{seed}").write_text(str(os.getpid()))
+    time.sleep(600)
 if seed == 13:
     sys.exit("seed 13 is unlucky")
+if seed == 99:  # one that never gets to its run
+    wait_to_be_stopped()
+import mlflow
 with mlflow.start_run():
     mlflow.log_metric("log_loss", 0.5 + seed / 10)
-    if seed >= 90:
-        pathlib.Path(f"pid_{seed}").write_text(str(os.getpid()))
-        time.sleep(600)
+    if seed == 98:
+        wait_to_be_stopped()
 """
 DECLARED = "{parameters: {seed: {type: int, default: 0}}, command: 'python train.py {seed}'}"
 UNDECLARED = "{command: 'python train.py'}"

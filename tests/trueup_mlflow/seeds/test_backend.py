@@ -72,10 +72,16 @@ def test_failed_seed_fails_the_command_and_leaves_the_others_summarised(run_proj
     assert "log_loss  0.6      -" in process.stdout
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-def test_interrupted_command_kills_its_seeds_and_the_parent(start_project, tmp_path, number):
-    process, client = start_project(DECLARED, {"seeds": [98, 99]})
-    pid = wait_for_seed(tmp_path / "pid_98", process)
+@pytest.mark.parametrize(
+    ("number", "seeds"),
+    [
+        pytest.param(signal.SIGINT, [98, 99], id="SIGINT in a run"),
+        pytest.param(signal.SIGTERM, [99, 98], id="SIGTERM before it"),
+    ],
+)
+def test_interrupted_command_kills_its_seeds_and_the_parent(start_project, tmp_path, number, seeds):
+    process, client = start_project(DECLARED, {"seeds": seeds})
+    pid = wait_for_seed(tmp_path / f"pid_{seeds[0]}", process)
     process.send_signal(number)
     try:
         process.communicate(timeout=300)
