@@ -10,7 +10,8 @@ from multiprocessing import get_context
 PROCESSES = get_context("forkserver")
 PROCESSES.set_forkserver_preload(
     [
-        *("mlflow.sklearn", "pandas", "pytest", "sklearn.linear_model", "torch"),
+        *("alembic.command", "mlflow.sklearn", "pandas", "pyarrow.parquet", "pytest"),
+        *("sklearn.linear_model", "skops.io", "sqlalchemy.orm", "torch"),
         *("trueup_cli.app", "trueup_cli.tune.command", "trueup_cli.tune.run", "trueup_mlflow"),
     ]
 )
