@@ -13,10 +13,10 @@ $(INSTALLED): pyproject.toml constraints.txt build_loops.py $(wildcard src/trueu
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
 
-# A thread a worker: more would wait for each other's cores. In the order of the folders, since the
-# files of few tests, which xdist would put last, are the longest.
+# A thread a worker, and three workers for two cores: many tests wait for what they have started. In
+# the order of the folders, since the files of few tests, which xdist would put last, are the longest.
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 # Full-size simulations and speed; each writes its Markdown beside it. `make bench DATA=FOLDER` adds those
 # that need a folder of public data sets, whose names and formats the scripts say.

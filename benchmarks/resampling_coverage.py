@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,7 @@ class Coverage:
     bias: float
 
 
+@cache
 def true_error(case: Case, n_train: int, training_sets: int, seed: int) -> float:
     """Return the mean error of models from fresh training sets on fresh rows."""
     rng = np.random.default_rng([seed, 1])

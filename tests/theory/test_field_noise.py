@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from tests.theory.monte_carlo import three_errors
@@ -11,28 +13,34 @@ from trueup.fields.cells import group_rows
 from trueup.fields.distribution import mean_absolute_deviation
 from trueup.fields.levels import Levels
 
+N, SIZES = 20_000, (2, 10, 200)
+
+
+@cache
+def simulated(rate, varying):
+    """Return probabilities, and the errors of labels drawn from them over cells of each size."""
+    rng = np.random.default_rng(31)
+    p = rng.beta(2.0 * rate, 2.0 * (1.0 - rate), N) if varying else np.full(N, rate)
+    starts = [np.arange(0, N, size) for size in SIZES]
+    totals = [np.add.reduceat(p, start) for start in starts]
+    errors = np.empty((3000 if rate < 0.01 else 200, len(SIZES)))
+    for own in errors:
+        label = (rng.random(N) < p).astype(float)
+        for k, (start, total) in enumerate(zip(starts, totals, strict=True)):
+            own[k] = np.abs(np.add.reduceat(label, start) - total).sum() / N
+    return p, dict(zip(SIZES, errors.T, strict=True))
+
 
 @pytest.mark.parametrize("rate", [0.001, 0.2, 0.5])
-@pytest.mark.parametrize("size", [2, 10, 200])
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("varying", [False, True], ids=["equal", "varying"])
 def test_floor_is_within_two_percent_of_simulation(rate, size, varying):
-    rng = np.random.default_rng(31)
-    n = 20_000
-    p = np.full(n, rate)
-    if varying:
-        p = rng.beta(2.0 * rate, 2.0 * (1.0 - rate), n)
-    codes = np.arange(n) // size
-    levels = Levels(codes, tuple(map(str, range(n // size))))
-    floor = mean_absolute_deviation(group_rows(levels, np.zeros(n), p, None)).sum() / n
-    n_draws = 3000 if rate < 0.01 else 200
-    total = np.add.reduceat(p, np.arange(0, n, size))
-    errors = [
-        np.abs(np.add.reduceat((rng.random(n) < p).astype(float), np.arange(0, n, size)) - total)
-        for _ in range(n_draws)
-    ]
-    sums = np.sum(errors, axis=1) / n
+    p, errors = simulated(rate, varying)
+    levels = Levels(np.arange(N) // size, tuple(map(str, range(N // size))))
+    floor = mean_absolute_deviation(group_rows(levels, np.zeros(N), p, None)).sum() / N
+    sums = errors[size]
     assert floor == pytest.approx(sums.mean(), rel=0.02)
-    assert abs(floor - sums.mean()) < 4.0 * sums.std() / np.sqrt(n_draws) + 0.003 * floor
+    assert abs(floor - sums.mean()) < 4.0 * sums.std() / np.sqrt(len(sums)) + 0.003 * floor
 
 
 def design(size, seed=37, n=4000):

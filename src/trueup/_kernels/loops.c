@@ -113,21 +113,12 @@ INLINE void put_place(Strip *strip, ptrdiff_t i, double scaled, double label) {
 }
 
 /* Add weight u^k, k = 0 to 7: two vectors of four on one line of the cache. */
-#if defined(__clang__) || defined(__GNUC__)
-typedef double Four __attribute__((vector_size(32), aligned(8), may_alias));
-
 INLINE void add_powers(double *row, double u, double weight) {
-    double square = u * u, fourth = square * square, first = weight * u;
-    Four low = {weight, first, weight * square, first * square};
-    Four by = {fourth, fourth, fourth, fourth};
-    ((Four *)row)[0] += low;
-    ((Four *)row)[1] += low * by;
+    double square = u * u, fourth = square * square;
+    double first = weight * u, second = weight * square, third = first * square;
+    add_four(row, weight, first, second, third);
+    add_four(row + 4, weight * fourth, first * fourth, second * fourth, third * fourth);
 }
-#else
-INLINE void add_powers(double *row, double u, double weight) {
-    for (int k = 0; k < ORDER; k++, weight *= u) row[k] += weight;
-}
-#endif
 
 INLINE void deposit_strip(const Strip *strip, const double *weight, ptrdiff_t m, double *table) {
     for (ptrdiff_t i = 0; i < m; i++)

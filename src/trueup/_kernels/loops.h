@@ -34,6 +34,19 @@ INLINE int are_below(const uint64_t *at, ptrdiff_t m, uint64_t end) {
     return n_beyond == 0;
 }
 
+/* Add four numbers to as many neighbours in memory. */
+#if defined(__clang__) || defined(__GNUC__)
+typedef double Four __attribute__((vector_size(32), aligned(8), may_alias));
+
+INLINE void add_four(double *to, double a, double b, double c, double d) {
+    *(Four *)to += (Four){a, b, c, d};
+}
+#else
+INLINE void add_four(double *to, double a, double b, double c, double d) {
+    to[0] += a, to[1] += b, to[2] += c, to[3] += d;
+}
+#endif
+
 /* A column of numbers of any of numpy's types, read strip by strip. */
 typedef enum { F64, F32, I64, I32, I16, I8, U64, U32, U16, U8 } Kind;
 typedef struct {

@@ -48,13 +48,13 @@ INLINE int is_valid(double label, double proba) {
 }
 
 INLINE void add_cell(double *row, double y, double p, double w) {
-    double square = w * w;
-    double numbers[CELL_COLUMNS] = {
-        w, w * y, w * p, w * p * p, square, 1.0, square * p * (1.0 - p), square * (y - p) * (y - p)};
-    for (int k = 0; k < CELL_COLUMNS; k++) row[k] += numbers[k];
+    double square = w * w, miss = y - p;
+    add_four(row, w, w * y, w * p, w * p * p);
+    add_four(row + 4, square, 1.0, square * p * (1.0 - p), square * miss * miss);
 }
 
 /* Return 0, some rows being added, if a code is not below `n_codes`. */
+FOR_EACH_PROCESSOR
 int add_cells(Column code, const double *label, const double *proba, const double *weight,
               ptrdiff_t n, double *sums, int64_t n_codes) {
     uint64_t at[STRIP];
@@ -69,27 +69,37 @@ int add_cells(Column code, const double *label, const double *proba, const doubl
     return 1;
 }
 
+/* Return the numbers of a strip: float64 where it lies, others in `space`. */
+INLINE const double *numbers(Column column, ptrdiff_t start, ptrdiff_t m, double *space) {
+    if (column.kind == F64) return (const double *)column.data + start;
+    copy_numbers(column, start, m, space);
+    return space;
+}
+
+INLINE int is_cell(uint64_t code, double y, double p, int64_t n_codes) {
+    return (code < (uint64_t)n_codes) & is_valid(y, p);
+}
+
 /* Add the numbers of `add_cells`, or the first four of them without weights, at each code; return
  * how many rows were left out. */
+FOR_EACH_PROCESSOR
 ptrdiff_t sum_codes(Column code, Column label, Column proba, ptrdiff_t n, double *sums,
                     int64_t n_codes, int n_columns) {
-    uint64_t at[STRIP];
-    double y[STRIP], p[STRIP];
+    uint64_t at[STRIP]; /* a copy: another thread may change codes after they are checked */
+    double of_y[STRIP], of_p[STRIP];
     ptrdiff_t n_bad = 0;
     for (ptrdiff_t start = 0; start < n; start += STRIP) {
-        ptrdiff_t m = smaller(STRIP, n - start);
+        ptrdiff_t m = smaller(STRIP, n - start), n_out = 0;
         copy_codes(code, start, m, at);
-        copy_numbers(label, start, m, y);
-        copy_numbers(proba, start, m, p);
+        const double *y = numbers(label, start, m, of_y), *p = numbers(proba, start, m, of_p);
+        for (ptrdiff_t i = 0; i < m; i++) n_out += !is_cell(at[i], y[i], p[i], n_codes);
+        n_bad += n_out;
         for (ptrdiff_t i = 0; i < m; i++) {
-            if (at[i] >= (uint64_t)n_codes || !is_valid(y[i], p[i])) {
-                n_bad++;
-            } else if (n_columns == CELL_COLUMNS) {
+            if (n_out && !is_cell(at[i], y[i], p[i], n_codes)) continue;
+            if (n_columns == CELL_COLUMNS)
                 add_cell(sums + CELL_COLUMNS * at[i], y[i], p[i], 1.0);
-            } else {
-                double first[CODE_COLUMNS] = {1.0, y[i], p[i], p[i] * p[i]};
-                for (int k = 0; k < CODE_COLUMNS; k++) sums[CODE_COLUMNS * at[i] + k] += first[k];
-            }
+            else
+                add_four(sums + CODE_COLUMNS * at[i], 1.0, y[i], p[i], p[i] * p[i]);
         }
     }
     return n_bad;

@@ -98,5 +98,6 @@ def _signed_root(rows: Rows, vanilla: FloatArray, weight: FloatArray) -> float:
     y_true, margin, weight = rows.y_true[drawn], rows.margin[drawn], weight[drawn]
     bias = rows.loss.fit_bias(y_true, margin, weight)
     corrected = rows.loss.values(y_true, rows.loss.correct(margin, bias))
-    cost = float(np.average(vanilla[drawn] - corrected, weights=weight))
+    gain = (weight * (vanilla[drawn] - corrected)).sum()  # np.average takes a quarter of the time
+    cost = float(gain / weight.sum())
     return float(np.sign(bias) * np.sqrt(max(cost, 0.0)))

@@ -71,6 +71,10 @@ class Gate:
     state: State
     deleted: bool = False
 
+    def __getitem__(self, name: str) -> Any:
+        """Return an attribute by its name: gates were mappings once."""
+        return getattr(self, name)
+
     @property
     def uri(self) -> str:
         """URI of the version."""
