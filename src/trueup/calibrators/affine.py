@@ -141,49 +141,13 @@ class PlattCalibrator(Calibrator):
         scaled = (logit - centre) / scale
         if _separate(logit, y):
             scaled, y, weight = _with_smoothed_targets(scaled, y, weight)
-        slope, intercept = _newton_line(scaled, y, weight) or _careful_line(scaled, y, weight)
-        self.slope_ = slope / scale
-        self.intercept_ = intercept - self.slope_ * centre
+        model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-8)
+        model.fit(scaled[:, None], y, sample_weight=weight)
+        self.slope_ = float(model.coef_[0, 0]) / scale
+        self.intercept_ = float(model.intercept_[0]) - self.slope_ * centre
 
     def _calibrate(self, p: FloatArray, fields: FieldArrays) -> FloatArray:  # noqa: ARG002
         return np.asarray(expit(self.slope_ * to_logit(p) + self.intercept_))
-
-
-_TOLERANCE = 1e-8
-_MOST_STEPS = 20
-
-
-def _newton_line(x: FloatArray, y: FloatArray, weight: FloatArray) -> tuple[float, float] | None:
-    """Return slope and intercept of the logistic regression on x, or None where steps overshoot.
-
-    These are the steps of scikit-learn's "newton-cholesky", whose checks take most of its time.
-    """
-    share, line = weight / weight.sum(), np.zeros(2)
-    largest = decrement = np.inf
-    for _ in range(_MOST_STEPS):
-        p = expit(line[0] * x + line[1])
-        residual, curvature = share * (p - y), share * p * (1.0 - p)
-        gradient = np.array([residual @ x, residual.sum()])
-        before, largest = largest, float(np.abs(gradient).max())
-        if not largest < before:
-            return None
-        if largest <= _TOLERANCE and 0.5 * decrement <= _TOLERANCE:
-            return float(line[0]), float(line[1])
-        once, twice, total = curvature @ x, curvature @ x**2, curvature.sum()
-        determinant = twice * total - once**2
-        if not determinant > 0.0:
-            return None
-        step = np.array([[total, -once], [-once, twice]]) @ gradient / determinant
-        decrement = float(step @ gradient)
-        line = line - step
-    return None
-
-
-def _careful_line(x: FloatArray, y: FloatArray, weight: FloatArray) -> tuple[float, float]:
-    """Return the same with a line search."""
-    model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=_TOLERANCE)
-    model.fit(x[:, None], y, sample_weight=weight)
-    return float(model.coef_[0, 0]), float(model.intercept_[0])
 
 
 def _separate(logit: FloatArray, y: FloatArray) -> bool:

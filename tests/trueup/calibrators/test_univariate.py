@@ -295,15 +295,3 @@ def test_one_class_is_undefined():
 def test_predicting_before_fitting_is_an_error():
     with pytest.raises(NotFittedError, match="ShiftCalibrator must be fitted"):
         ShiftCalibrator().predict_proba([0.2])
-
-
-@pytest.mark.parametrize("seed", [0, 13], ids=["plain steps", "steps that overshoot"])
-def test_platt_is_the_logistic_regression_of_scikit_learn(seed):
-    rng = np.random.default_rng(seed)
-    x = rng.standard_t(1, 12)
-    x = (x - x.mean()) / x.std()
-    y = (rng.random(12) < 0.5).astype(int)
-    fitted = PlattCalibrator().fit(expit(x), y)
-    model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-8).fit(x[:, None], y)
-    expected = [model.coef_[0, 0], model.intercept_[0]]
-    assert [fitted.slope_, fitted.intercept_] == pytest.approx(expected, rel=1e-6)
