@@ -65,7 +65,7 @@ ROWS = [
     Row("MLflow reads 100 runs of 500 batches", "read"),
     Row("a script that logs one metric", "own"),
     Row("`monitor run`, 1,000 rows", "run", "store", 0.5, "`load_model`"),
-    Row("the same with `--predicted`", "run given", "store", 0.5, "MLflow's store"),
+    Row("the same with `--predicted`", "run given", "store", 0.5, "MLflow, scikit-learn"),
     Row(
         f"`monitor init`, {REFERENCE_ROWS:,} rows",
         "init",
