@@ -46,15 +46,16 @@ def hand_on(face: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     >>> get("compare").__module__, "compare" in names()
     ('trueup.decide.compare', True)
     """
-    with open(str(sys.modules[face].__file__), encoding="utf-8") as source:
-        modules = {name: module for module, name in _FOR_TYPES.findall(source.read())}
+    own: Any = sys.modules[face]
+    source = own.__spec__.loader.get_data(own.__file__).decode()  # of a zip file as well
+    modules = {name: module for module, name in _FOR_TYPES.findall(source)}
 
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {face!r} has no attribute {name!r}")
         with needed_by(name):
             value = getattr(import_module(modules[name]), name)
-        setattr(sys.modules[face], name, value)  # found at once from now on
+        setattr(own, name, value)  # found at once from now on
         return value
 
     return get, lambda: sorted(modules)

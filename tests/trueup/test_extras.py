@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from importlib import import_module
-from types import ModuleType
+from pathlib import Path
 
 import pytest
 
+import trueup
 from trueup.extras import hand_on, install_command, needed_by
 
 WITHOUT = """
@@ -61,13 +63,21 @@ def test_a_missing_package_is_named_with_its_command(statement, who, package, ex
 
 
 def test_a_mistake_in_a_face_is_no_missing_package(tmp_path, monkeypatch):
-    face = ModuleType("face")
-    face.__file__ = str(tmp_path / "face.py")
-    (tmp_path / "face.py").write_text("    from trueup.nowhere import nothing as nothing\n")
-    monkeypatch.setitem(sys.modules, "face", face)
+    (tmp_path / "face.py").write_text("if 0:\n    from trueup.nowhere import nothing as nothing\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "face", import_module("face"))
     get, _ = hand_on("face")
     with pytest.raises(ModuleNotFoundError, match=r"trueup\.nowhere"):
         get("nothing")
+
+
+def test_names_are_found_in_a_zip_file(tmp_path):
+    source = Path(trueup.__file__).parents[1]
+    archive = shutil.make_archive(tmp_path / "trueup", "zip", source, "trueup")
+    program = "import sys; sys.path.insert(0, sys.argv[1]); import trueup; print(trueup.HoldOut())"
+    command = [sys.executable, "-c", program + "; print(trueup.__file__)", archive]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert printed.split("\n")[:2] == [repr(trueup.HoldOut()), f"{archive}/trueup/__init__.py"]
 
 
 def test_the_error_says_which_package():
