@@ -99,9 +99,8 @@ def _installation() -> Iterator[_Finding]:
         text = "numpy stands in for the loops in C: slower; with gcc or clang here, install again"
         yield _Finding("note", text)
     for package in _PACKAGES:
-        try:
-            found = version(package)
-        except PackageNotFoundError:
+        found = _version(package) or _version(f"{package}-cpu")  # XGBoost without the GPU
+        if found is None:
             yield _Finding("note", f"{package} is not installed")
             continue
         oldest = _OLDEST.get(package, ())
@@ -115,6 +114,13 @@ def _installation() -> Iterator[_Finding]:
             yield _Finding("ok", f"MLflow finds {names[0]} ({group})")
         else:
             yield _Finding("wrong", f"MLflow does not find trueup ({group}): install it again")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _switch() -> Iterator[_Finding]:

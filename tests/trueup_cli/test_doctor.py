@@ -41,6 +41,11 @@ def test_installation_switch_and_store_are_checked(uri):
         assert word in result.output
 
 
+def test_a_build_without_the_gpu_is_found(uri):
+    found = pytest.importorskip("xgboost").__version__
+    assert f"ok    xgboost {found}" in run(uri).output
+
+
 def test_switch_that_is_none_is_wrong(uri):
     result = run(uri, TRUEUP_AUTOLOG="enabled")
     assert result.exit_code == 1
