@@ -10,6 +10,7 @@ import hypothesis
 import pytest
 from tests.engines import kernels as kernels
 from tests.postgresql import postgresql_url as postgresql_url  # one server for all tests
+from tests.warm import PYTHON  # which starts its server, before the workers of a test run
 
 # The same examples in every run, at whatever speed: a change fails by what it changes alone. Others
 # are drawn with `pytest --hypothesis-profile=default`.
@@ -26,6 +27,12 @@ def pytest_configure():
     """Hear SIGINT, which a script in the background, nohup and many CI systems have ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def quick_programs(monkeypatch):
+    """Let what the code under test starts be forks; named first, before fixtures that start it."""
+    monkeypatch.setattr(sys, "executable", PYTHON)
 
 
 @pytest.fixture(autouse=True)

@@ -6,11 +6,12 @@ import contextlib
 import os
 import re
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from tests.warm import PYTHON
 
 # Five more processes of MLflow's, which would wait for jobs that no test gives them.
 _WITHOUT_JOBS = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
@@ -24,7 +25,7 @@ def mlflow_server(
 ) -> Iterator[str]:
     """Serve a store, and yield the address; the log lies in the folder."""
     command = [
-        *(sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", "0"),
+        *(PYTHON, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", "0"),
         *("--backend-store-uri", store, "--workers", "1", *options),
     ]
     log = folder / "log"

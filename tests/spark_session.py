@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.warm import PYTHON
 
 WITHOUT_JAVA = (
     not (shutil.which("java") or os.environ.get("JAVA_HOME"))
@@ -41,7 +41,7 @@ def local_session(folder, options):
     from pyspark.sql import SparkSession
 
     patch = pytest.MonkeyPatch()
-    patch.setenv("PYSPARK_PYTHON", sys.executable)  # workers would take the first python3 there is
+    patch.setenv("PYSPARK_PYTHON", PYTHON)  # workers would take the first python3 there is
     fixed = {
         "spark.ui.enabled": "false",
         # Java's second compiler costs more than it saves in a minute.

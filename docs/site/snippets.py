@@ -13,7 +13,6 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,8 +20,6 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$\n?", re.DOTALL | re.MULTILINE)
 MARK = "\x1e"  # printed after each python block
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$")
 TOLERANCE = 1e-6
-Ran = subprocess.CompletedProcess[str]
-Run = Callable[..., Ran]  # of a command, with cwd and env
 
 
 @dataclass
@@ -49,20 +46,13 @@ def snippets(text: str) -> list[Snippet]:
     return found
 
 
-def in_a_process(command: list[str], *, cwd: Path, env: dict[str, str]) -> Ran:
-    """Run a command in a process of its own."""
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
-
-
-def run_python(
-    found: list[Snippet], folder: Path, environment: dict[str, str], run: Run = in_a_process
-) -> list[str]:
+def run_python(found: list[Snippet], folder: Path, environment: dict[str, str]) -> list[str]:
     """Run the python blocks as one program, and return what each prints."""
     program = [s.body + f'\nprint("{MARK}")\n' for s in found if s.language == "python"]
     if not program:
         return []
     (folder / "page.py").write_text("".join(program))
-    printed = _printed(run([sys.executable, "page.py"], cwd=folder, env=environment))
+    printed = _printed(["python", "page.py"], folder, environment)
     return [part.lstrip("\n") for part in printed.split(MARK)[:-1]]
 
 
@@ -76,8 +66,7 @@ def run_console(
         while command.endswith("\\"):
             more, _, shown = shown.partition("\n")
             command = f"{command}\n{more}"
-        ran = in_a_process(["bash", "-euc", command], cwd=folder, env=environment)
-        found.append((shown, _printed(ran)))
+        found.append((shown, _printed(["bash", "-euc", command], folder, environment)))
     return found
 
 
@@ -95,13 +84,15 @@ def differs(shown: str, printed: str) -> str | None:
     return None if len(wanted) == len(got) else f"shown {len(wanted)} lines, printed {len(got)}"
 
 
-def environment_for(folder: Path) -> dict[str, str]:
+def environment_for(
+    folder: Path, programs: Path | str = Path(sys.executable).parent
+) -> dict[str, str]:
     """Return an environment with a store of its own and our programs on the path."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "TRUEUP_"))}
     return {
         **inherited,
         "MLFLOW_TRACKING_URI": f"sqlite:///{folder / 'mlflow.db'}",
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "PYTHONWARNINGS": "ignore",
         "COLUMNS": "100",
     }
@@ -121,7 +112,8 @@ def _same_word(shown: str, printed: str) -> bool:
     return shown.rstrip() == printed.rstrip()
 
 
-def _printed(run: Ran) -> str:
+def _printed(command: list[str], folder: Path, environment: dict[str, str]) -> str:
+    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     if run.returncode:
         raise AssertionError(f"{run.args} exited {run.returncode}\n{run.stdout}\n{run.stderr}")
     return run.stdout

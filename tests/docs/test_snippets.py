@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests import warm
 from tests.databases import new_database
+from tests.warm import PROGRAMS
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "site"))
@@ -26,10 +26,10 @@ def name_of(page: Path) -> str:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_snippet_runs_and_prints_what_is_shown(page, tmp_path):
     new_database(tmp_path)
-    environment = environment_for(tmp_path)
+    environment = environment_for(tmp_path, PROGRAMS)
     found = snippets(page.read_text())
     programs = [snippet for snippet in found if snippet.language == "python"]
-    outputs = run_python(programs, tmp_path, environment, run=warm.run)
+    outputs = run_python(programs, tmp_path, environment)
     for snippet, printed in zip(programs, outputs, strict=True):
         if snippet.shown is not None:
             assert differs(snippet.shown, printed) is None, differs(snippet.shown, printed)

@@ -21,6 +21,7 @@ import optuna
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 from tests.trueup_cli.tune_script import SCRIPT, SPACE, arguments
+from tests.warm import PYTHON
 
 from trueup_optuna.study.ranking import CONFIG, SEED_INDEX
 from trueup_optuna.study.trial_state import configurations, seed_records
@@ -53,7 +54,7 @@ def killed_study(url: str, folder: Path, seed: int, kills: int = 1) -> list[str]
 
 def _begun(folder: Path, given: Sequence[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", _COMMAND, *given],
+        [PYTHON, "-c", _COMMAND, *given],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

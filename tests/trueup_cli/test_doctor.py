@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 from mlflow import MlflowClient
 from tests.databases import new_database
+from tests.warm import PYTHON
 
 import trueup
 from trueup_cli.doctor import doctor
@@ -114,7 +115,7 @@ def test_abandoned_parent_of_seeds_is_ended(uri):
 def test_the_context_that_mlflow_loads_is_whole(tmp_path):
     uri = new_database(tmp_path)
     code = f"from trueup_cli.app import app; app(['doctor', '--tracking-uri', {uri!r}])"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    run = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, check=False)
     assert "Failure attempting to register" not in run.stderr
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -10,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from mlflow import MlflowClient
 from tests.databases import new_database
+from tests.warm import PYTHON
 
 import trueup
 from trueup_cli.app import app
@@ -274,7 +274,7 @@ def test_a_file_without_rows_is_named(tmp_path, more):
 
 
 def test_the_command_itself_prints_one_line_and_no_traceback(tmp_path):
-    command = [sys.executable, "-c", "from trueup_cli import main; main()", "evaluate"]
+    command = [PYTHON, "-c", "from trueup_cli import main; main()", "evaluate"]
     command += [str(tmp_path / "no.parquet"), "--target", "y", "--proba", "p"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 2

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 
 import optuna
 import pytest
 from tests.terminal import on_terminal
 from tests.trueup_cli.tune_script import SCRIPT, arguments, forget_scripts, invoke
+from tests.warm import PYTHON
 
 from trueup.errors import InvalidInputError
 from trueup_cli.tune.command import tune
@@ -163,7 +163,7 @@ def test_help_names_both_commands():
 
 
 def test_workers_share_a_study_in_processes_of_their_own(folder):
-    command = [sys.executable, "-c", "from trueup_cli.tune.command import tune; tune()"]
+    command = [PYTHON, "-c", "from trueup_cli.tune.command import tune; tune()"]
     run = subprocess.run(
         [*command, *arguments("--workers", "2")], capture_output=True, text=True, timeout=300
     )
@@ -178,7 +178,7 @@ def test_workers_that_all_fail_say_how_to_go_on(folder):
     (folder / "my_script.py").write_text(
         "def train(params, seed):\n    raise RuntimeError('disk')\n"
     )
-    command = [sys.executable, "-c", "from trueup_cli.tune.command import tune; tune()"]
+    command = [PYTHON, "-c", "from trueup_cli.tune.command import tune; tune()"]
     run = subprocess.run(
         [*command, *arguments("--workers", "2")], capture_output=True, text=True, timeout=300
     )
@@ -213,7 +213,7 @@ def bury_once():
 
 
 def test_a_terminal_gets_a_progress_bar(folder):
-    command = [sys.executable, "-c", "from trueup_cli.tune.command import tune; tune()"]
+    command = [PYTHON, "-c", "from trueup_cli.tune.command import tune; tune()"]
     shown, _, code = on_terminal([*command, *arguments()])
     assert code == 0
     assert "search: 100%" in shown

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
 import pytest
 from tests.trueup_cli.tune_script import SCRIPT, arguments, forget_scripts, invoke, waits_for_nobody
+from tests.warm import PYTHON
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -115,7 +115,7 @@ def test_a_training_that_exits_leaves_its_trial_to_whoever_resumes(folder):
 
 def test_a_worker_says_in_a_line_what_is_wrong(folder):
     (folder / "my_script.py").write_text("def train(params, seed):\n    return params['x']\n")
-    command = [sys.executable, "-c", "from trueup_cli.tune.command import tune; tune()"]
+    command = [PYTHON, "-c", "from trueup_cli.tune.command import tune; tune()"]
     given = ["my_script.py:train", "--trials", "3", "--workers", "2"]
     run = subprocess.run([*command, *given], capture_output=True, text=True, timeout=300)
     assert run.returncode == 2

@@ -15,6 +15,7 @@ from optuna.trial import TrialState
 from tests.forked import PROCESSES
 from tests.trueup_cli.tune_script import SCRIPT, arguments, invoke, waits_for_nobody
 from tests.trueup_optuna.grace import let_grace_pass
+from tests.warm import PYTHON
 
 from trueup.errors import InvalidInputError
 from trueup_cli.shell.interrupts import interruptible
@@ -33,7 +34,8 @@ TRAIN = """def train(params, seed):
     while len(list(pathlib.Path().glob("pid-*"))) < {workers}:  # the other one may start late
         time.sleep(0.02)
 """
-# Such a training does not end while the parent lives, however late that is killed.
+# Such a training does not end while the parent lives, however late that is killed. With PYTHON it
+# would not be the parent's child, and would end a moment after what was killed in its place.
 OUTLIVES_ITS_PARENT = """
     if {condition}:
         while os.getppid() == PARENT:
@@ -52,8 +54,9 @@ def write_script(folder, train="", pause=0.0, workers=1):
     (folder / "my_script.py").write_text(head + script)
 
 
-def be_the_command(output, patience, given):
+def be_the_command(output, patience, python, given):
     """Do in a process of its own what the shell's command does; its workers are programs."""
+    sys.executable = python
     os.setsid()
     for number in (1, 2):
         os.dup2(output.fileno(), number)
@@ -63,13 +66,22 @@ def be_the_command(output, patience, given):
     tune(given)
 
 
-def interrupted(number, *more, patience=60.0, ready=lambda: finished_seeds() >= 3, again=None):
+def interrupted(
+    number,
+    *more,
+    patience=60.0,
+    python=PYTHON,
+    ready=lambda: finished_seeds() >= 3,
+    again=None,
+):
     """Begin a study, send the signal to its first process alone, and return code and output.
 
     The signal is sent again when that is asked for; then a file says so.
     """
     reader, writer = PROCESSES.Pipe(duplex=False)
-    run = PROCESSES.Process(target=be_the_command, args=(writer, patience, arguments(*more)))
+    run = PROCESSES.Process(
+        target=be_the_command, args=(writer, patience, python, arguments(*more))
+    )
     run.start()
     writer.close()
     wait_until(lambda: ready() or not run.is_alive())
@@ -202,7 +214,9 @@ def test_workers_whose_parent_is_killed_finish_their_seeds_and_end(folder):
     held = OUTLIVES_ITS_PARENT.format(condition="not is_first")
     write_script(folder, begun + held, workers=2)
     code, errors = interrupted(  # which waits for all that hold its standard output open
-        signal.SIGKILL, "--workers", "2", ready=lambda: both_train(folder)
+        *(signal.SIGKILL, "--workers", "2"),
+        python=sys.executable,
+        ready=lambda: both_train(folder),
     )
     assert code == -signal.SIGKILL
     assert "Traceback" not in errors
@@ -217,7 +231,9 @@ def test_workers_whose_parent_is_killed_finish_their_seeds_and_end(folder):
 def test_workers_whose_parent_is_killed_end_in_the_finals_too(folder):
     write_script(folder, OUTLIVES_ITS_PARENT.format(condition=IN_THE_FINALS))
     code, _ = interrupted(
-        signal.SIGKILL, "--workers", "2", ready=lambda: finals(TrialState.RUNNING)
+        *(signal.SIGKILL, "--workers", "2"),
+        python=sys.executable,
+        ready=lambda: finals(TrialState.RUNNING),
     )
     assert code == -signal.SIGKILL
     assert not finals(TrialState.RUNNING)
@@ -240,6 +256,7 @@ def test_workers_that_hear_no_signal_are_killed(folder):
         signal.SIGTERM,
         *("--workers", "2"),
         patience=0.5,
+        python=sys.executable,
         ready=lambda: both_train(folder),
     )
     assert code == 128 + signal.SIGTERM, errors

@@ -12,6 +12,7 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 from tests.trueup_cli.tune_script import arguments, invoke
+from tests.warm import PYTHON
 
 from trueup_cli.tune import progress as tune_progress
 from trueup_cli.tune import run as tune_run
@@ -66,7 +67,7 @@ def test_a_short_study_is_quiet_without_a_terminal(folder, monkeypatch):
 
 def test_a_terminal_shows_a_bar(folder):
     inner = "from trueup_cli.tune.command import tune; tune()"
-    line = "stty rows 24 cols 80; exec " + shlex.join([sys.executable, "-c", inner, *arguments()])
+    line = "stty rows 24 cols 80; exec " + shlex.join([PYTHON, "-c", inner, *arguments()])
     command = [sys.executable, "-c", f"import pty; pty.spawn(['sh', '-c', {line!r}])"]
     shown = subprocess.run(command, capture_output=True, check=True, text=True).stdout
     assert "search: 100%" in shown

@@ -6,8 +6,8 @@ import sys
 import textwrap
 
 import pytest
-from tests import warm
 from tests.databases import new_database
+from tests.warm import PROGRAMS, PYTHON
 
 from trueup_mlflow.context import is_switched_on
 
@@ -36,21 +36,22 @@ entry_points:
 def environment(**variables):
     """Return the environment of a fresh process: nothing of trueup's unless it is given here."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("TRUEUP_", "MLFLOW_RUN_ID"))}
-    path = os.pathsep.join([os.path.dirname(sys.executable), kept["PATH"]])
+    path = os.pathsep.join([PROGRAMS, kept["PATH"]])
     return {**kept, "PATH": path, **variables}
 
 
 def python(code, **variables):
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    return warm.run(command, env=environment(**variables))
+    return _run(PYTHON, code, variables)
 
 
 def cold_python(code, **variables):
     """Run code in a process that has imported nothing: for what turns on the order of imports."""
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    return subprocess.run(
-        command, capture_output=True, text=True, env=environment(**variables), check=False
-    )
+    return _run(sys.executable, code, variables)
+
+
+def _run(program, code, variables):
+    command = [program, "-c", textwrap.dedent(code)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment(**variables))
 
 
 @pytest.fixture
@@ -63,8 +64,10 @@ def project(tmp_path):
 
 
 def run_project(project, client, **variables):
-    command = [sys.executable, "-m", "mlflow", "run", str(project), "--env-manager", "local"]
-    done = warm.run([*command, "--experiment-name", "tests"], env=environment(**variables))
+    command = ["mlflow", "run", str(project), "--env-manager", "local"]
+    command += ["--experiment-name", "tests"]
+    given = environment(**variables)
+    done = subprocess.run(command, capture_output=True, text=True, env=given, check=False)
     assert done.returncode == 0, done.stderr
     experiment = client.get_experiment_by_name("tests")
     return client.search_runs([experiment.experiment_id], max_results=1)[0]

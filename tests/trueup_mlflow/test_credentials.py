@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from mlflow import MlflowClient
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 from tests.trueup_mlflow.conftest import EXPERIMENT
+from tests.warm import PYTHON
 
 from trueup.calibrators import ShiftCalibrator, compare_calibrators
 from trueup.errors import TrueupWarning
@@ -105,7 +105,7 @@ def test_the_command_prints_no_password(secured, tmp_path):
     rows = pd.DataFrame({"y": Y, "p": P})
     rows.to_csv(tmp_path / "rows.csv", index=False)
     start = "from trueup_cli import main; main()"
-    command = [sys.executable, "-c", start, "evaluate", str(tmp_path / "rows.csv")]
+    command = [PYTHON, "-c", start, "evaluate", str(tmp_path / "rows.csv")]
     command += ["--target", "y", "--proba", "p", "--experiment", EXPERIMENT]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert SECRET not in run.stdout + run.stderr
@@ -115,7 +115,7 @@ def test_the_command_prints_no_password(secured, tmp_path):
 def test_an_unexpected_traceback_is_printed_without_the_password():
     failing = f"raise RuntimeError('postgresql://me:{TYPED}@host/db')"
     start = f"from trueup_cli.app import app; app.main = lambda **_: exec({failing!r})"
-    command = [sys.executable, "-c", f"{start}; from trueup_cli import main; main()"]
+    command = [PYTHON, "-c", f"{start}; from trueup_cli import main; main()"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 1
     assert "Traceback" in run.stderr

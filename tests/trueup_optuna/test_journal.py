@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 
 import optuna
 import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
+from tests.warm import PYTHON
 
 from trueup_optuna.runtime.journal import open_journal
 
@@ -40,7 +40,7 @@ print(len(study.trials))
 def test_processes_that_write_at_once_lose_nothing(tmp_path):
     path = tmp_path / "study.journal"
     study = optuna.create_study(study_name="s", storage=open_journal(path))
-    writers = [subprocess.Popen([sys.executable, "-c", WRITER, path, name]) for name in "abc"]
+    writers = [subprocess.Popen([PYTHON, "-c", WRITER, path, name]) for name in "abc"]
     assert [writer.wait(timeout=300) for writer in writers] == [0, 0, 0]
     expected = {f"{name}-{step}": step for name in "abc" for step in range(100)}
     assert study.user_attrs == expected
@@ -66,8 +66,6 @@ def test_a_line_that_a_dying_writer_left_torn_is_dropped(tmp_path):
 def test_a_forked_process_is_another_worker(tmp_path):
     """With one name for both, what is refused to the child would be raised in the parent."""
     path = tmp_path / "study.journal"
-    run = subprocess.run(
-        [sys.executable, "-c", FORKED, path], capture_output=True, text=True, timeout=300
-    )
+    run = subprocess.run([PYTHON, "-c", FORKED, path], capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
     assert run.stdout == "1\n"

@@ -6,10 +6,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 
 import pytest
+from tests.warm import PYTHON
 
 from trueup_optuna.runtime import signals
 from trueup_optuna.runtime.signals import hear_signals, hold_signals
@@ -167,7 +167,7 @@ with hold_signals():
     os.name != "posix", reason="Windows knows no SIGTERM from outside"
 )
 def test_a_signal_without_a_handler_ends_the_program_as_ever():
-    run = subprocess.run([sys.executable, "-c", TERMINATED], capture_output=True, timeout=300)
+    run = subprocess.run([PYTHON, "-c", TERMINATED], capture_output=True, timeout=300)
     assert (run.returncode, run.stdout) == (-signal.SIGTERM, b"")
 
 

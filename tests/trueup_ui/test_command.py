@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from contextlib import suppress
@@ -14,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from tests.trueup_ui.conftest import HOSTILE
 from tests.trueup_ui.test_server import ask
+from tests.warm import PYTHON
 
 from trueup.errors import InvalidInputError
 from trueup_cli.app import app
@@ -22,7 +22,7 @@ from trueup_ui.read.studies import open_study_storage
 
 def started(uri):
     """Return a process that serves, and its port; a port that somebody else took is left to him."""
-    command = [sys.executable, "-c", "from trueup_cli import main; main()", "ui"]
+    command = [PYTHON, "-c", "from trueup_cli import main; main()", "ui"]
     for _ in range(5):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))

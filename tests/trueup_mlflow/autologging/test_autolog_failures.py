@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+import subprocess
 
 import mlflow
 import pytest
 from sklearn.metrics import log_loss
-from tests import warm
 from tests.databases import new_database
+from tests.warm import PYTHON
 
 from trueup import HoldOut
 from trueup.errors import TrueupWarning
@@ -75,6 +75,7 @@ with mlflow.start_run() as run:
 print(mlflow.get_run(run.info.run_id).data.metrics)
 """
     environment = {"MLFLOW_TRACKING_URI": new_database(tmp_path), "PATH": ""}
-    run = warm.run([sys.executable, "-c", code], cwd=tmp_path, env=environment)
+    place = {"cwd": tmp_path, "env": environment}
+    run = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, **place)
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines() == ["1", "{'loss': 0.123456}"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import sys
+import subprocess
 from pathlib import Path
 
 import mlflow
 import numpy as np
 import pytest
-from tests import warm
+from tests.warm import PYTHON
 
 import trueup
 from trueup_mlflow.write.items import COVERAGE_TAG
@@ -46,7 +46,8 @@ TWINS = {
 
 def run_project(name):
     environment = {**os.environ, "TRUEUP_AUTOLOG": "1", "OMP_NUM_THREADS": "1"}
-    done = warm.run([sys.executable, str(PROJECTS / f"with_{name}.py")], env=environment)
+    command = [PYTHON, str(PROJECTS / f"with_{name}.py")]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     shown = next(line for line in done.stdout.splitlines() if line.startswith("SHOW "))
     columns = {k: np.array(v) for k, v in json.loads(shown.removeprefix("SHOW ")).items()}

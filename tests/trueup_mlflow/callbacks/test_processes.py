@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from mlflow import MlflowClient
 from tests.databases import new_database
+from tests.warm import PYTHON
 
 import trueup
 
@@ -46,7 +46,7 @@ def shown_by(words, folder):
     client = MlflowClient(store)
     experiment = client.create_experiment("tests", artifact_location=(folder / "files").as_uri())
     done = subprocess.run(
-        [sys.executable, *words],
+        [PYTHON, *words],
         capture_output=True,
         text=True,
         cwd=folder,

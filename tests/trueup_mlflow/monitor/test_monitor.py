@@ -1,4 +1,5 @@
 import json
+import subprocess
 import sys
 import urllib.request
 from html import unescape
@@ -12,8 +13,8 @@ from mlflow import MlflowClient
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
-from tests import warm
 from tests.trueup_mlflow.monitored import URI, draw, register, registered, version
+from tests.warm import PYTHON
 
 from trueup.errors import InvalidInputError
 from trueup_cli.monitor.commands import monitor as command
@@ -52,8 +53,10 @@ def test_the_check_loads_with_pickle_disallowed_through_the_standard_api(store, 
         "m = mlflow.pyfunc.load_model('models:/demand__trueup_check/1');"
         "print(m.predict(pd.read_parquet(sys.argv[1]))['mse'])"
     )
-    run = warm.run(
-        [sys.executable, "-c", code, str(tmp_path / "batch.parquet")],
+    run = subprocess.run(
+        [PYTHON, "-c", code, str(tmp_path / "batch.parquet")],
+        capture_output=True,
+        text=True,
         env={"PATH": "", "MLFLOW_ALLOW_PICKLE_DESERIALIZATION": "false", "HOME": str(tmp_path)},
     )
     assert run.returncode == 0, run.stderr

@@ -72,3 +72,19 @@ def wait_for_seed(path: Path, process: subprocess.Popen | None = None) -> int:
         assert process is None or process.poll() is None
         time.sleep(0.1)
     return int(path.read_text())
+
+
+def wait_until_gone(pid: int) -> None:
+    """Return once a seed that would sleep for ten minutes has ended."""
+    deadline = time.monotonic() + 300.0
+    while _is_there(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

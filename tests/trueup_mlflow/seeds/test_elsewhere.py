@@ -16,12 +16,16 @@ from tests.trueup_mlflow.seeds.seeded import (
     parent_and_children,
     run_here,
     wait_for_seed,
+    wait_until_gone,
 )
 
 from trueup_mlflow.seeds.elsewhere import SeedJob, run_on_worker
 from trueup_mlflow.seeds.seed_processes import SeedCommand
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # Dask and its event loops warn about themselves
+pytestmark = [
+    pytest.mark.usefixtures("quick_programs"),
+    pytest.mark.filterwarnings("ignore"),  # Dask and its event loops warn about themselves
+]
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +64,7 @@ def test_an_interrupted_command_kills_its_seeds_on_the_workers(scheduler, start_
     parent, children = parent_and_children(client)
     assert [run.info.status for run in (parent, *children)] == ["KILLED"] * 3
     for pid in pids:
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
+        wait_until_gone(pid)
 
 
 def test_a_worker_that_dies_loses_its_seed_and_no_other_takes_the_run(scheduler, here, tmp_path):

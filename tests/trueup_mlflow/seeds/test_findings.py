@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 
 import pytest
+from tests.warm import PYTHON
 
 from trueup.errors import TrueupWarning
 from trueup_mlflow.seeds.findings import SeedOutcome, seed_findings
@@ -92,7 +92,7 @@ def running_parent(client, process):
 
 def test_parent_whose_backend_was_killed_is_ended_with_its_seeds(client):
     code = "from trueup_mlflow.seeds.seed_processes import this_process; print(this_process())"
-    dead = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    dead = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, check=True)
     experiment, parent, child = running_parent(client, dead.stdout.strip())
     assert end_abandoned(client, [experiment]) == [parent]
     assert {client.get_run(run).info.status for run in (parent, child)} == {"KILLED"}
