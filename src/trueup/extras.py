@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 EXTRA_OF = {
@@ -73,6 +74,13 @@ def needed_by(who: str) -> Iterator[None]:
         raise ImportError(
             f"{who} needs {package}. Run: {install_command(package)}", name=package
         ) from error
+
+
+def require_installed(package: str, who: str) -> None:
+    """Raise the ImportError of :func:`needed_by` for a missing package, which is not imported."""
+    with needed_by(who):
+        if find_spec(package) is None:
+            raise ModuleNotFoundError(f"No module named {package!r}", name=package)
 
 
 def install_command(package: str) -> str:

@@ -34,6 +34,10 @@ INLINE int are_below(const uint64_t *at, ptrdiff_t m, uint64_t end) {
     return n_beyond == 0;
 }
 
+#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
+#define SHUFFLE __builtin_shufflevector
+#endif
+
 /* Add four numbers to as many neighbours in memory. */
 #if defined(__clang__) || defined(__GNUC__)
 typedef double Four __attribute__((vector_size(32), aligned(8), may_alias));
