@@ -8,8 +8,8 @@ import pytest
 from tests.scripts import script
 from tests.theory.monte_carlo import three_errors
 
-# The naive interval of 2 x 10 folds, which covers .77, passes in 9 of 100 such simulations, and that
-# of subsampling in none. Folds of 500 rows say what those of 2,000 do, in a quarter of the time.
+# The naive interval of 2 x 10 folds, which covers .77, passes in 9 of 100 such simulations, that of
+# subsampling in none. Folds of 500 rows say what those of 2,000 do, in a quarter of the time.
 RUNS = 120
 
 
