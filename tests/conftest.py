@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -26,6 +27,12 @@ def pytest_configure():
     """Hear SIGINT, which a script in the background, nohup and many CI systems have ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish():
+    """Look for garbage among new objects only, which saves a twentieth of the time."""
+    gc.set_threshold(10_000, 10, 100)
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -178,7 +178,7 @@ INLINE int place_strip(const Rows *rows, ptrdiff_t start, ptrdiff_t m, Strip *st
     uint64_t n_bad = 0;
     for (ptrdiff_t i = 0; i < m; i++) {
         double y = label[i], x = prediction[i];
-        n_bad += !((x >= low) & (x <= high) & (y * y == y)); /* y is 0 or 1 */
+        n_bad += !((x >= low) & (x <= high) & (y * (1.0 - y) == 0.0)); /* y is 0 or 1 */
         put_place(strip, i, is_logit ? x * BINS_PER_UNIT : scaled_logit(x), y);
     }
     return n_bad == 0;
