@@ -11,6 +11,7 @@
     !defined(__clang__)
 #define FOR_EACH_PROCESSOR \
     __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define SHUFFLE __builtin_shufflevector /* of vectors of four: slow where those are two of two */
 #else
 #define FOR_EACH_PROCESSOR
 #endif
@@ -33,10 +34,6 @@ INLINE int are_below(const uint64_t *at, ptrdiff_t m, uint64_t end) {
     for (ptrdiff_t i = 0; i < m; i++) n_beyond += at[i] >= end;
     return n_beyond == 0;
 }
-
-#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
-#define SHUFFLE __builtin_shufflevector
-#endif
 
 /* Add four numbers to as many neighbours in memory. */
 #if defined(__clang__) || defined(__GNUC__)
