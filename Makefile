@@ -15,8 +15,9 @@ demo: $(INSTALLED)
 
 # A thread a worker, and three workers for two cores: many tests wait for what they have started. In
 # the order of the folders, since the files of few tests, which xdist would put last, are the longest.
+# Bytecode is written whatever the shell says: hundreds of processes import the same modules.
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 # Full-size simulations and speed; each writes its Markdown beside it. `make bench DATA=FOLDER` adds those
 # that need a folder of public data sets, whose names and formats the scripts say.

@@ -9,6 +9,7 @@ loss to a SQLite store; that of the third network logs the loss of each training
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import statistics
 import tempfile
@@ -157,14 +158,7 @@ def table(rows: list[tuple[Case, dict[str, list[tuple[float, float]]]]]) -> str:
     ]
     for case, times in rows:
         base = statistics.median(whole for whole, _ in times["without"])
-        added = [
-            statistics.median(
-                after[part] - before[part]
-                for before, after in zip(times["without"], times["with"], strict=True)
-            )
-            for part in (0, 1)
-        ]
-        cells = [f"{part * 1e3:+.1f} ms ({part / base:+.1%})" for part in added]
+        cells = [_added(times, part, base) for part in (0, 1)]
         logged = "each step and epoch" if case.logs_steps else "each epoch"
         lines.append(
             f"| {case.n_train} | {case.n_validation} | {logged} | {base * 1e3:.0f} | "
@@ -173,16 +167,27 @@ def table(rows: list[tuple[Case, dict[str, list[tuple[float, float]]]]]) -> str:
     return "\n".join(lines)
 
 
+def _added(times: dict[str, list[tuple[float, float]]], part: int, base: float) -> str:
+    """Return the median difference of the pairs, with the standard error of a normal sample's."""
+    more = [
+        after[part] - before[part]
+        for before, after in zip(times["without"], times["with"], strict=True)
+    ]
+    low, median, high = statistics.quantiles(more, n=4)
+    error = 1.2533 * (high - low) / 1.349 / len(more) ** 0.5
+    return f"{median * 1e3:+.1f} ± {error * 1e3:.1f} ms ({median / base:+.1%} ± {error / base:.1%})"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=60)
-    pairs = parser.parse_args().pairs
+    pairs, load = parser.parse_args().pairs, os.getloadavg()[0]
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
         with mlflow.start_run():
             rows = [
-                (case, measure(Training(case), max(3, pairs // (4 if case.is_large else 1))))
+                (case, measure(Training(case), max(3, pairs // (2 if case.is_large else 1))))
                 for case in CASES
             ]
             memory, beyond = held_memory(50_000), beyond_one_metric()
@@ -191,9 +196,9 @@ def main() -> None:
         f"Networks of {COLUMNS} columns with 64 hidden units and batches of 64, and one with "
         "1,150 and 575 that takes about 10 ms a step; Adam, one thread, a SQLite store. CPU "
         "time, medians over "
-        f"{pairs} pairs of epochs without and with autologging (a quarter of them for the last "
-        f"two rows); torch {torch.__version__}, {platform.machine()}. Written by "
-        "`python benchmarks/autolog_overhead.py`.\n\n"
+        f"{pairs} pairs of epochs without and with autologging (half as many for the last two "
+        f"rows) with their standard errors; torch {torch.__version__}, {platform.machine()}, load "
+        f"{load:.0f} at the start. Written by `python benchmarks/autolog_overhead.py`.\n\n"
         f"{table(rows)}\n\n"
         "The logging call with autologging evaluates all validation rows and writes three metrics "
         f"more: MLflow alone takes {beyond * 1e3:.1f} ms more for four in `log_batch` than for one "

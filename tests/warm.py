@@ -9,7 +9,6 @@ they are in a process of their own. One process serves all workers of a test run
 from __future__ import annotations
 
 import atexit
-import fcntl
 import gc
 import importlib
 import json
@@ -35,6 +34,7 @@ LIBRARIES = [  # of programs that use MLflow; not polars, which starts a thread 
     *("pandas", "pyarrow.parquet", "pyspark.sql", "requests", "scipy.optimize", "scipy.stats"),
     *("sklearn.ensemble", "sklearn.linear_model", "sklearn.metrics", "sklearn.pipeline"),
     *("sqlalchemy.orm", "sqlparse", "torch._dynamo", "tqdm", "uvicorn", "yaml"),
+    "unsynced",
 ]
 _KNOWN_AS = "TESTS_WARM_PROGRAMS"
 _OWN_FILES = 256  # numbers below it are those of the program's files
@@ -122,6 +122,8 @@ def _become(
     numbers: list[int],
     hears_interrupts: bool,
 ) -> NoReturn:
+    import fcntl  # here, since Windows has none
+
     signal.signal(signal.SIGINT, signal.default_int_handler if hears_interrupts else signal.SIG_IGN)
     free = max(_OWN_FILES, *numbers) + 1
     moved = [fcntl.fcntl(file, fcntl.F_DUPFD, free) for file in files]
@@ -182,7 +184,9 @@ if __name__ == "__main__":
     sys.executable = sys.argv[2]  # what programs start is as quick
     spawn.set_executable(sys.argv[2])
     _serve(socket.socket(fileno=int(sys.argv[1])))
-else:
+elif hasattr(os, "fork"):
     PROGRAMS = os.environ.get(_KNOWN_AS) or _start()
     PYTHON = f"{PROGRAMS}/python"
     spawn.set_executable(PYTHON)
+else:
+    PROGRAMS, PYTHON = os.path.dirname(sys.executable), sys.executable

@@ -96,8 +96,9 @@ def _installation() -> Iterator[_Finding]:
     python = ".".join(map(str, sys.version_info[:3]))
     yield _Finding("ok", f"trueup {trueup.__version__}, Python {python}")
     if engine.__name__.endswith("numpy_engine"):
-        text = "numpy stands in for the loops in C: slower; with gcc or clang here, install again"
-        yield _Finding("note", text)
+        asked = os.environ.get("TRUEUP_ENGINE") == "numpy"
+        why = "as TRUEUP_ENGINE=numpy asks" if asked else "with gcc or clang here, install again"
+        yield _Finding("note", f"numpy stands in for the loops in C: slower; {why}")
     for package in _PACKAGES:
         found = _version(package) or _version(f"{package}-cpu")  # XGBoost without the GPU
         if found is None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 EXTRA_OF = {
@@ -47,7 +48,14 @@ def hand_on(face: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     ('trueup.decide.compare', True)
     """
     own: Any = sys.modules[face]
-    source = own.__spec__.loader.get_data(own.__file__).decode()  # of a zip file as well
+    try:
+        source = own.__spec__.loader.get_data(own.__file__).decode()  # of a zip file as well
+    except (AttributeError, OSError, UnicodeDecodeError):  # a bundle of bytecode alone
+        raise ImportError(
+            f"{face} reads its names from its source, which is not beside {own.__file__}. "
+            "Ship the .py files of trueup too.",
+            name=face,
+        ) from None
     modules = {name: module for module, name in _FOR_TYPES.findall(source)}
 
     def get(name: str) -> Any:
@@ -73,6 +81,13 @@ def needed_by(who: str) -> Iterator[None]:
         raise ImportError(
             f"{who} needs {package}. Run: {install_command(package)}", name=package
         ) from error
+
+
+def require_installed(package: str, who: str) -> None:
+    """Raise the ImportError of :func:`needed_by` for a missing package, which is not imported."""
+    with needed_by(who):
+        if find_spec(package) is None:
+            raise ModuleNotFoundError(f"No module named {package!r}", name=package)
 
 
 def install_command(package: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from hashlib import blake2b
 from itertools import pairwise
 
@@ -60,19 +61,24 @@ def log_odds(p):
     return mpmath.log(p) - mpmath.log(1 - mpmath.mpf(p))
 
 
+@cache
+def bracketed_shift(rows):
+    margins = [(log_odds(p), y, w) for y, p, w in rows]
+
+    def miss(c):
+        return sum(w * (sigmoid(margin - c) - y) for margin, y, w in margins)
+
+    return mpmath.findroot(miss, (-20, 20), solver="anderson", tol=1e-40)
+
+
 class LogitTwin:
-    """Log loss or Brier score; the shift is a bracketed root."""
+    """Log loss or Brier score, which share their shift."""
 
     def __init__(self, value):
         self.value = value
 
     def fit(self, rows):
-        margins = [(log_odds(p), y, w) for y, p, w in rows]
-
-        def miss(c):
-            return sum(w * (sigmoid(margin - c) - y) for margin, y, w in margins)
-
-        return mpmath.findroot(miss, (-20, 20), solver="anderson", tol=1e-40)
+        return bracketed_shift(tuple(rows))
 
     def loss(self, y, p, c):
         return self.value(y, sigmoid(log_odds(p) - c))

@@ -53,6 +53,6 @@ def test_interval_of_the_bias_cost_covers_it(shift):
     cost = population_cost(shift)
     covered = 0
     for seed in range(n_runs):
-        interval = bias_cost_interval(**draw(rng, shift), n_resamples=200, random_state=seed)
+        interval = bias_cost_interval(**draw(rng, shift), n_resamples=100, random_state=seed)
         covered += interval.low <= cost <= interval.high
     assert covered / n_runs >= 0.95 - three_errors(0.95, n_runs)

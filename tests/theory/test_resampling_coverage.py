@@ -8,7 +8,9 @@ import pytest
 from tests.scripts import script
 from tests.theory.monte_carlo import three_errors
 
-RUNS = 200
+# The naive interval of 2 x 10 folds, which covers .77, passes in 9 of 100 such simulations, that of
+# subsampling in none. Folds of 500 rows say what those of 2,000 do, in a quarter of the time.
+RUNS = 120
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +25,10 @@ def coverage():
     ("inducer", "strategy", "n"),
     [
         ("linear, squared error", "10-fold", 200),
-        ("linear, squared error", "10-fold", 2000),
+        ("linear, squared error", "10-fold", 500),
         ("linear, squared error", "20 x subsampling (80%)", 200),
         ("tree, squared error", "10-fold", 200),
-        ("tree, squared error", "10-fold", 2000),
+        ("tree, squared error", "10-fold", 500),
         ("tree, squared error", "2 x 10-fold", 200),
     ],
 )

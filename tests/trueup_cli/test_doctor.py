@@ -11,6 +11,7 @@ from tests.databases import new_database
 from tests.warm import PYTHON
 
 import trueup
+from trueup._kernels import numpy_engine
 from trueup_cli.doctor import doctor
 
 
@@ -45,6 +46,16 @@ def test_installation_switch_and_store_are_checked(uri):
 def test_a_build_without_the_gpu_is_found(uri):
     found = pytest.importorskip("xgboost").__version__
     assert f"ok    xgboost {found}" in run(uri).output
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [("numpy", "as TRUEUP_ENGINE=numpy asks"), ("", "with gcc or clang here, install again")],
+)
+def test_numpy_in_place_of_the_loops_is_said_with_its_cause(uri, monkeypatch, asked, why):
+    monkeypatch.setattr("trueup._kernels.engine", numpy_engine)
+    line = f"note  numpy stands in for the loops in C: slower; {why}\n"
+    assert line in run(uri, TRUEUP_ENGINE=asked).output
 
 
 def test_switch_that_is_none_is_wrong(uri):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import click
@@ -41,21 +40,6 @@ def monitored(command: Callable[..., None]) -> Callable[..., None]:
             command(**options)
 
     return wrapped
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Collect no garbage inside, in a process that ends soon after.
-
-    To look for some among all that a store holds takes as long as to read it.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def sentence(estimate: dict[str, Any]) -> str:

@@ -10,15 +10,7 @@ from typing import Any
 import click
 
 from trueup.errors import InvalidInputError, TrueupError
-from trueup_cli.monitor.base import (
-    ABOVE,
-    FINE,
-    MODEL,
-    NOT_TRUSTED,
-    monitored,
-    sentence,
-    without_collection,
-)
+from trueup_cli.monitor.base import ABOVE, FINE, MODEL, NOT_TRUSTED, monitored, sentence
 from trueup_cli.shell.failures import BadInput
 from trueup_cli.shell.output import echo
 
@@ -50,8 +42,7 @@ def status(
     """
     from trueup_mlflow import monitor as monitoring
 
-    with without_collection():
-        gates = monitoring.status(model_uris, fail_above=fail_above, stale_after=stale_after)
+    gates = monitoring.status(model_uris, fail_above=fail_above, stale_after=stale_after)
     if not gates and not as_json:
         echo("no monitored model has a batch yet: see trueup monitor init and run")
     for gate in gates:

@@ -94,17 +94,13 @@ class Engine(Protocol):
         """
 
     def code_sums(
-        self, code: IntArray, label: FloatArray, proba: FloatArray, n_codes: int
+        self, code: IntArray, label: FloatArray, proba: FloatArray, n_codes: int, n_columns: int
     ) -> FloatArray | None:
-        """Check rows and sum ``(1, label, proba, proba^2)`` at each code, shape (n_codes, 4).
+        """Check rows and sum numbers of each at its code, shape (n_codes, n_columns).
 
-        None if a row is not valid, or if the engine has no loop that does both at once.
+        They are the eight of ``add_cells``, or the first four of them. None if a row is not valid,
+        or if the engine has no loop that does both at once.
         """
-
-    def code_table(
-        self, code: IntArray, label: FloatArray, proba: FloatArray, n_codes: int
-    ) -> FloatArray | None:
-        """Do the same with the eight numbers of ``add_cells``, shape (n_codes, 8)."""
 
     def sort_rows(
         self,

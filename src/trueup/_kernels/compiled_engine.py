@@ -65,26 +65,11 @@ def add_cells(
 
 
 def code_sums(
-    code: IntArray, label: FloatArray, proba: FloatArray, n_codes: int
+    code: IntArray, label: FloatArray, proba: FloatArray, n_codes: int, n_columns: int
 ) -> FloatArray | None:
-    return _sums_at(code, label, proba, new_table(n_codes, 4))
-
-
-def code_table(
-    code: IntArray, label: FloatArray, proba: FloatArray, n_codes: int
-) -> FloatArray | None:
-    return _sums_at(code, label, proba, new_table(n_codes, 8))
-
-
-def _sums_at(
-    code: IntArray, label: FloatArray, proba: FloatArray, sums: FloatArray
-) -> FloatArray | None:
-    n_columns = sums.shape[1]
-    return (
-        None
-        if loops.sum_codes(_given(code), _given(label), _given(proba), sums, n_columns)
-        else sums
-    )
+    sums = new_table(n_codes, n_columns)
+    n_bad = loops.sum_codes(_given(code), _given(label), _given(proba), sums, n_columns)
+    return None if n_bad else sums
 
 
 def bin_sums(label: FloatArray, proba: FloatArray, inner: FloatArray) -> FloatArray | None:

@@ -120,8 +120,34 @@ INLINE void add_powers(double *row, double u, double weight) {
     add_four(row + 4, weight * fourth, first * fourth, second * fourth, third * fourth);
 }
 
+#ifdef SHUFFLE
+INLINE void add_eight(double *row, Four powers, double fourth) {
+    *(Four *)row += powers;
+    *(Four *)(row + 4) += powers * fourth;
+}
+
+/* The same for four rows: what holds one power of all is turned into what holds all of one row. */
+INLINE void add_powers_of_four(double *table, const uint64_t *bin, const double *at, Four weight) {
+    Four u = *(const Four *)at, square = u * u, fourth = square * square;
+    Four first = weight * u, second = weight * square, third = first * square;
+    Four even = SHUFFLE(weight, first, 0, 4, 2, 6), even_high = SHUFFLE(second, third, 0, 4, 2, 6);
+    Four odd = SHUFFLE(weight, first, 1, 5, 3, 7), odd_high = SHUFFLE(second, third, 1, 5, 3, 7);
+    add_eight(table + ORDER * bin[0], SHUFFLE(even, even_high, 0, 1, 4, 5), fourth[0]);
+    add_eight(table + ORDER * bin[1], SHUFFLE(odd, odd_high, 0, 1, 4, 5), fourth[1]);
+    add_eight(table + ORDER * bin[2], SHUFFLE(even, even_high, 2, 3, 6, 7), fourth[2]);
+    add_eight(table + ORDER * bin[3], SHUFFLE(odd, odd_high, 2, 3, 6, 7), fourth[3]);
+}
+#endif
+
 INLINE void deposit_strip(const Strip *strip, const double *weight, ptrdiff_t m, double *table) {
-    for (ptrdiff_t i = 0; i < m; i++)
+    ptrdiff_t i = 0;
+#ifdef SHUFFLE
+    const Four ones = {1.0, 1.0, 1.0, 1.0};
+    for (; i + 4 <= m; i += 4)
+        add_powers_of_four(table, strip->bin + i, strip->u + i,
+                           weight ? *(const Four *)(weight + i) : ones);
+#endif
+    for (; i < m; i++)
         add_powers(table + ORDER * strip->bin[i], strip->u[i], weight ? weight[i] : 1.0);
 }
 
@@ -152,7 +178,7 @@ INLINE int place_strip(const Rows *rows, ptrdiff_t start, ptrdiff_t m, Strip *st
     uint64_t n_bad = 0;
     for (ptrdiff_t i = 0; i < m; i++) {
         double y = label[i], x = prediction[i];
-        n_bad += !((x >= low) & (x <= high) & ((y == 0.0) | (y == 1.0)));
+        n_bad += !((x >= low) & (x <= high) & (y * (1.0 - y) == 0.0)); /* y is 0 or 1 */
         put_place(strip, i, is_logit ? x * BINS_PER_UNIT : scaled_logit(x), y);
     }
     return n_bad == 0;

@@ -11,6 +11,7 @@
     !defined(__clang__)
 #define FOR_EACH_PROCESSOR \
     __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define SHUFFLE __builtin_shufflevector /* of vectors of four: slow where those are two of two */
 #else
 #define FOR_EACH_PROCESSOR
 #endif

@@ -114,11 +114,9 @@ def code_sums(
     label: FloatArray,  # noqa: ARG001
     proba: FloatArray,  # noqa: ARG001
     n_codes: int,  # noqa: ARG001
+    n_columns: int,  # noqa: ARG001
 ) -> FloatArray | None:
     return None
-
-
-code_table = code_sums
 
 
 def bin_sums(

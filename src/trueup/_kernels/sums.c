@@ -12,32 +12,28 @@
         return;                                                   \
     }
 
+#define COPY_WHOLE(number)           \
+    COPY(I64, int64_t, number)       \
+    COPY(I32, int32_t, number)       \
+    COPY(I16, int16_t, number)       \
+    COPY(I8, int8_t, number)         \
+    COPY(U64, uint64_t, number)      \
+    COPY(U32, uint32_t, number)      \
+    COPY(U16, uint16_t, number)      \
+    COPY(U8, uint8_t, number)
+
 static void copy_numbers(Column column, ptrdiff_t start, ptrdiff_t m, double *out) {
     switch (column.kind) {
         COPY(F64, double, double)
         COPY(F32, float, double)
-        COPY(I64, int64_t, double)
-        COPY(I32, int32_t, double)
-        COPY(I16, int16_t, double)
-        COPY(I8, int8_t, double)
-        COPY(U64, uint64_t, double)
-        COPY(U32, uint32_t, double)
-        COPY(U16, uint16_t, double)
-        COPY(U8, uint8_t, double)
+        COPY_WHOLE(double)
     }
 }
 
 /* Copy whole numbers; negative ones become larger than the length of any table. */
 static void copy_codes(Column column, ptrdiff_t start, ptrdiff_t m, uint64_t *out) {
     switch (column.kind) {
-        COPY(I64, int64_t, uint64_t)
-        COPY(I32, int32_t, uint64_t)
-        COPY(I16, int16_t, uint64_t)
-        COPY(I8, int8_t, uint64_t)
-        COPY(U64, uint64_t, uint64_t)
-        COPY(U32, uint32_t, uint64_t)
-        COPY(U16, uint16_t, uint64_t)
-        COPY(U8, uint8_t, uint64_t)
+        COPY_WHOLE(uint64_t)
         case F64:
         case F32: memset(out, 0xFF, m * sizeof *out);
     }

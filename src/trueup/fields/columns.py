@@ -95,8 +95,7 @@ def sums_by_code(
     n_codes = int(code.max()) + 1
     if not 0 < n_codes <= len(code) + 1:  # a table of other numbers could be as large as any
         return None
-    engine = kernels.engine
-    return (engine.code_table if whole else engine.code_sums)(code, label, proba, n_codes)
+    return kernels.engine.code_sums(code, label, proba, n_codes, n_columns=8 if whole else 4)
 
 
 def sums_by_bin(

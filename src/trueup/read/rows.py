@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -95,8 +96,9 @@ class _Gain:
     """
 
     scale: float
-    sums: FloatArray = field(default_factory=lambda: np.zeros(3))
-    """Of 1, gains and squared gains."""
+    n: int = 0
+    total: float = 0.0
+    squares: float = 0.0
     largest: float = 0.0
 
     def look(self, y_true: FloatArray, logit: FloatArray, n: int) -> None:
@@ -109,11 +111,15 @@ class _Gain:
             gains = np.where(np.abs(share.sum(axis=1) - 1.0) <= tolerance, 1.0, -1.0)
         else:
             gains = np.asarray((y_true - expit(logit)) ** 2 - (y_true - share) ** 2)
-        self.sums += n * np.array([1.0, gains.mean(), (gains**2).mean()])
+        self.n += n
+        self.total += n * float(gains.mean())
+        self.squares += n * float((gains**2).mean())
         self.largest = max(self.largest, float(logit.max()))
 
     def add(self, other: _Gain) -> None:
-        self.sums += other.sums
+        self.n += other.n
+        self.total += other.total
+        self.squares += other.squares
         self.largest = max(self.largest, other.largest)
 
     def is_clear(self, n: int) -> bool:
@@ -121,10 +127,8 @@ class _Gain:
 
         Small logits of an early epoch do not.
         """
-        n_added, total, squares = self.sums.tolist()
-        mean = total / n
-        error = float(np.sqrt(max(squares / n - mean**2, 0.0) / n))
-        return bool(n_added == n and mean > 2.0 * error)
+        mean = self.total / n
+        return self.n == n and mean > 2.0 * sqrt(max(self.squares / n - mean**2, 0.0) / n)
 
 
 @dataclass
@@ -148,7 +152,7 @@ class Notices:
         head = given[:_HEAD]
         n = len(given) if weight is None else int(np.count_nonzero(weight))
         self.sums["seen"] += n
-        if np.array_equal(head, y_true[:_HEAD]) and np.array_equal(given, y_true):
+        if given.ndim == 1 and given[0] == y_true[0] and np.array_equal(given, y_true):
             self.sums["equal"] += n
             self._widen(float(given.min()), float(given.max()))
         if is_logit and head.min() >= 0.0:

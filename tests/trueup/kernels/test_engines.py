@@ -155,7 +155,7 @@ def run_evaluation(block, **environment):
 
 def test_result_is_the_same_without_a_compiler():
     require_engine("compiled")
-    compiled = run_evaluation("")
+    compiled = run_evaluation("", TRUEUP_ENGINE="")
     for without in (
         run_evaluation("sys.modules['trueup._kernels.loops'] = None"),
         run_evaluation("", TRUEUP_ENGINE="numpy"),

@@ -138,6 +138,9 @@ def require_equal(ours, general):
     [
         ("y_true", 2.0, "y_true must be 0 or 1; got 2.0 at index 120000"),
         ("y_true", np.nan, "y_true must be finite; got nan at index 120000"),
+        ("y_true", np.inf, "y_true must be finite; got inf at index 120000"),
+        ("y_true", 5e-324, "y_true must be 0 or 1; got 5e-324 at index 120000"),
+        ("y_true", np.nextafter(1.0, 0.0), "y_true must be 0 or 1; got 0.99"),
         ("y_pred", 1.5, r"y_pred must be in \[0, 1\]; got 1.5 at index 120000"),
         ("y_pred", np.nan, "y_pred must be finite; got nan at index 120000"),
         ("sample_weight", -1.0, "sample_weight must not be negative; got -1.0 at index 120000"),

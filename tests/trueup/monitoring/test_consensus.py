@@ -164,6 +164,22 @@ def test_a_saved_estimator_loads_in_a_fresh_process_without_pickle(kind, tmp_pat
     assert float(out) == pytest.approx(consensus.estimate(X, f).mse, rel=1e-6)
 
 
+def test_a_fit_names_the_missing_package_that_an_estimate_takes(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(ImportError, match=r"ConsensusEstimator needs sklearn. .*trueup\[sklearn\]"):
+        ConsensusEstimator().fit(*draw())
+
+
+def test_a_fit_on_held_out_rows_does_not_wait_for_the_packages_of_an_estimate():
+    code = (
+        "import sys, numpy as np; from trueup.monitoring import ConsensusEstimator;"
+        "X = np.random.default_rng(0).normal(size=(40, 2));"
+        "ConsensusEstimator().fit(X, X[:, 0], X[:, 1]);"
+        "assert {'sklearn', 'scipy.stats'}.isdisjoint(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_errors_of_zero_give_an_estimate_near_zero():
     X, f, _ = draw()
     estimate = ConsensusEstimator().fit(X, f, f).estimate(X, f)
