@@ -52,7 +52,12 @@ def _start() -> str:
         program.write_text(client)
         program.chmod(0o755)
     command = [sys.executable, __file__, str(gate.fileno()), f"{folder}/python"]
-    server = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[gate.fileno()])
+    server = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        pass_fds=[gate.fileno()],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},  # threads would be missing in the forks
+    )
     gate.close()
     atexit.register(shutil.rmtree, folder)
     atexit.register(server.communicate)  # it ends with its input
@@ -110,8 +115,9 @@ def _attend(connection: socket.socket) -> NoReturn:
 def _end_with(client: socket.socket, program: int) -> None:
     client.recv(1)  # which it never sends
     with suppress(ProcessLookupError):
-        os.kill(program, signal.SIGKILL)
-    os.killpg(0, signal.SIGKILL)
+        if os.getpgid(program) != os.getpgrp():  # it has left us since
+            os.kill(program, signal.SIGKILL)
+    os.killpg(0, signal.SIGKILL)  # us too
 
 
 def _become(
