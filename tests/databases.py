@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from mlflow import MlflowClient
+from tests import unsynced  # noqa: F401
 
 DEFAULT_EXPERIMENT = "0"
 

@@ -29,6 +29,7 @@ LIBRARIES = [  # of programs that use MLflow; not polars, which starts a thread 
     *("opentelemetry.sdk.trace", "optuna", "pandas", "pyarrow.parquet", "pyspark.sql", "requests"),
     *("scipy.optimize", "scipy.stats", "sklearn.ensemble", "sklearn.linear_model"),
     *("sklearn.metrics", "sklearn.pipeline", "sqlalchemy.orm", "sqlparse", "torch", "tqdm", "yaml"),
+    "unsynced",
 ]
 
 

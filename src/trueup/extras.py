@@ -48,7 +48,14 @@ def hand_on(face: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     ('trueup.decide.compare', True)
     """
     own: Any = sys.modules[face]
-    source = own.__spec__.loader.get_data(own.__file__).decode()  # of a zip file as well
+    try:
+        source = own.__spec__.loader.get_data(own.__file__).decode()  # of a zip file as well
+    except (AttributeError, OSError, UnicodeDecodeError):  # a bundle of bytecode alone
+        raise ImportError(
+            f"{face} reads its names from its source, which is not beside {own.__file__}. "
+            "Ship the .py files of trueup too.",
+            name=face,
+        ) from None
     modules = {name: module for module, name in _FOR_TYPES.findall(source)}
 
     def get(name: str) -> Any:

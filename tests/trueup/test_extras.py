@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import shutil
 import subprocess
 import sys
@@ -78,6 +79,17 @@ def test_names_are_found_in_a_zip_file(tmp_path):
     command = [sys.executable, "-c", program + "; print(trueup.__file__)", archive]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert printed.split("\n")[:2] == [repr(trueup.HoldOut()), f"{archive}/trueup/__init__.py"]
+
+
+def test_bytecode_alone_is_refused_in_words(tmp_path):
+    package = shutil.copytree(Path(trueup.__file__).parent, tmp_path / "trueup")
+    compileall.compile_dir(package, quiet=1, legacy=True)
+    for source in package.rglob("*.py"):
+        source.unlink()
+    program = "import sys; sys.path.insert(0, sys.argv[1]); import trueup"
+    command = [sys.executable, "-c", program, tmp_path]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    assert said.endswith("__init__.pyc. Ship the .py files of trueup too.\n")
 
 
 def test_the_error_says_which_package():

@@ -7,6 +7,7 @@ import optuna
 import pytest
 from optuna.storages import InMemoryStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
+from tests import unsynced  # noqa: F401
 
 
 @pytest.fixture(autouse=True)

@@ -141,7 +141,7 @@ class _LogitShifted(Loss):
     task = "binary"
 
     def link(self, y_pred: FloatArray) -> FloatArray:
-        clipped = np.clip(y_pred, EPS, 1.0 - EPS)
+        clipped = np.minimum(np.maximum(y_pred, EPS), 1.0 - EPS)  # np.clip takes twice as long
         odds = 1.0 - clipped
         np.divide(clipped, odds, out=odds)
         return np.log(odds, out=odds)  # to 4e-16; log1p is far slower

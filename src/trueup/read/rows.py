@@ -152,7 +152,7 @@ class Notices:
         head = given[:_HEAD]
         n = len(given) if weight is None else int(np.count_nonzero(weight))
         self.sums["seen"] += n
-        if np.array_equal(head, y_true[:_HEAD]) and np.array_equal(given, y_true):
+        if given.ndim == 1 and given[0] == y_true[0] and np.array_equal(given, y_true):
             self.sums["equal"] += n
             self._widen(float(given.min()), float(given.max()))
         if is_logit and head.min() >= 0.0:

@@ -112,10 +112,12 @@ def _score(
 
 def _fit_biases(sample: Sample, parts: Sequence[Part], split: Split) -> list[FloatArray]:
     """Return the bias of all rows, and that of each part."""
-    fitted_on = np.zeros((1 + len(parts), len(sample.row_counts)), dtype=bool)
-    fitted_on[0] = True
-    for own, part in zip(fitted_on[1:], parts, strict=True):
-        own[list(part.fitted_on)] = True
+    n_groups = len(sample.row_counts)
+    chosen = [[True] * n_groups, *([False] * n_groups for _ in parts)]
+    for own, part in zip(chosen[1:], parts, strict=True):
+        for group in part.fitted_on:
+            own[group] = True
+    fitted_on = np.array(chosen)
     supports = fitted_on[1:] @ sample.support
     if supports.min() < max(1, split.min_class_count):
         for support in supports:
@@ -203,9 +205,9 @@ def _require_finite(result: Evaluation) -> None:
 
 
 def _mean(values: FloatArray, weight: FloatArray | None) -> float:
-    return float(
-        values.sum() / len(values) if weight is None else dot(weight, values) / weight.sum()
-    )
+    if weight is None:
+        return float(np.add.reduce(values)) / len(values)  # the method takes twice as long on few
+    return float(dot(weight, values) / weight.sum())
 
 
 def _standard_error(
@@ -224,7 +226,7 @@ def _standard_error(
 
 def _sum_of_squares(values: FloatArray, weight: FloatArray | None) -> float:
     squares = values**2
-    return float(squares.sum()) if weight is None else dot(weight, squares)
+    return float(np.add.reduce(squares)) if weight is None else dot(weight, squares)
 
 
 def _take(weight: FloatArray | None, rows: _Rows) -> FloatArray | None:

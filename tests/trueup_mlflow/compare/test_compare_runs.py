@@ -8,6 +8,7 @@ import mlflow
 import numpy as np
 import pytest
 from mlflow import MlflowClient
+from mlflow.entities import Metric, Param
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 from tests.databases import new_database
@@ -43,12 +44,13 @@ class Store:
             if fingerprint:
                 tags[TAG] = fingerprint if isinstance(fingerprint, str) else fingerprint[seed]
             run_id = self.client.create_run(self.experiment_id, tags=tags).info.run_id
-            if not parent:
-                self.client.log_param(run_id, "model", model)
-            self.client.log_param(run_id, "seed", seed)
-            if value is not None:
-                for key, number in {METRIC: value, **extra.get("metrics", {})}.items():
-                    self.client.log_metric(run_id, key, number)
+            params = {"seed": seed} if parent else {"model": model, "seed": seed}
+            metrics = {} if value is None else {METRIC: value, **extra.get("metrics", {})}
+            self.client.log_batch(
+                run_id,
+                [Metric(key, number, 0, 0) for key, number in metrics.items()],
+                [Param(key, str(told)) for key, told in params.items()],
+            )
             self.client.set_terminated(run_id, status)
         return run_id
 
