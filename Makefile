@@ -14,7 +14,8 @@ demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
 
 # A thread a worker, and three workers for two cores: many tests wait for what they have started. In
-# the order of the folders, since the files of few tests, which xdist would put last, are the longest.
+# the order of the folders, those of the quick core last: xdist would put the files of few tests there,
+# which are the longest.
 # Bytecode is written whatever the shell says: hundreds of processes import the same modules.
 test: $(INSTALLED)
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
