@@ -24,6 +24,7 @@ _PHRASES = {
     "labels= with each class once": "--label once for each class",
     "or labels must name": "or --label must name",
     "Drop the argument": "Drop the option",
+    "greater_is_better=False": "--lower-is-better",
     "calibrated=False": "--no-calibrated",
     'aggregate="pool"': "--aggregate pool",
 }
