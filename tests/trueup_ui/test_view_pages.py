@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from trueup.monitoring import MSEEstimate
+from trueup_mlflow.monitor.judging.gates import judged
+from trueup_mlflow.monitor.judging.verdict import state_of
 from trueup_mlflow.write.monitor_items import BatchRecord
 from trueup_ui.read.levels import Levels
 from trueup_ui.read.monitors import MonitoredVersion
@@ -59,17 +61,65 @@ def record(step: int, mse: float, *, trusted: bool = True, realized: float | Non
 @pytest.mark.parametrize(
     ("records", "state"),
     [
-        ([], "no batch"),
+        ([], "watch"),
         ([record(0, 1.0)], "fine"),
         ([record(0, 1.0, realized=1.1), record(1, 1.0)], "fine"),
-        ([record(0, 1.0, realized=9.0), record(1, 1.0)], "missed"),
-        ([record(0, 1.0, trusted=False)], "not trusted"),
+        ([record(0, 1.0, realized=9.0), record(1, 1.0)], "watch"),
+        ([record(0, 1.0, realized=9.0), record(1, 1.0, realized=9.0)], "act"),
+        ([record(0, 1.0, trusted=False)], "watch"),
     ],
 )
 def test_the_state_of_a_version_is_that_of_its_latest_batches(records, state):
     row = version_row(MonitoredVersion("m", "1", "1", "r", tuple(records)), NOW)
-    assert row.state == state
+    assert row.state.verdict == state
     assert (row.line is None) == (not records)
+
+
+SERIES = {
+    "inside": [record(0, 1.0, realized=1.1), record(1, 1.0)],
+    "above once": [record(0, 1.0, realized=9.0), record(1, 1.0)],
+    "doubtful": [record(0, 1.0), record(1, 1.0, trusted=False)],
+    "no labels": [record(0, 1.0)],
+}
+
+
+@pytest.mark.parametrize("fail_above", [None, 0.01, 0.8, 1.05, 3.0, 99.0])
+@pytest.mark.parametrize("name", SERIES)
+def test_page_report_and_gate_give_one_verdict(name, fail_above):
+    records = SERIES[name]
+    row = version_row(_version(records, fail_above), NOW)
+    assert row.state == state_of(records, fail_above)
+    code, _ = judged(records, fail_above)
+    assert (code == "above") <= (row.state.verdict == "act")
+    assert (code == "not trusted") <= (row.state.verdict == "watch")
+    assert (row.state.verdict == "fine") <= (code == "fine")
+
+
+@pytest.mark.parametrize("template", ["model.html", "models.html"])
+def test_a_threshold_is_a_line_and_words_and_what_lies_above_it_is_not_fine(template):
+    def page(fail_above):
+        row = version_row(_version([record(0, 1.0)], fail_above), NOW)
+        values = {"static": inlined(), "row": row, "rows": [row]}
+        return Templates().render(template, Links("", None), values)
+
+    above = page(0.01)
+    assert "✗ act" in above
+    assert "the interval of 2026-02-25 lies above 0.01" in above
+    assert "threshold 0.01" in above
+    assert '<line class="threshold"' in above
+    assert "✓ fine" not in above
+    without = page(None)
+    assert "✓ fine" in without
+    assert '<line class="threshold"' not in without
+
+
+def _version(records, fail_above) -> MonitoredVersion:
+    return MonitoredVersion("m", "1", "1", "r", tuple(records), fail_above=fail_above)
+
+
+def test_a_threshold_far_above_all_errors_stays_in_the_picture():
+    line = version_row(_version([record(0, 1.0)], 99.0), NOW).line
+    assert 0.0 < line.threshold < line.points[0].high
 
 
 def test_a_time_line_has_ticks_at_equal_steps_and_counts_the_intervals_that_it_cuts():
@@ -132,6 +182,8 @@ def test_what_somebody_wrote_into_a_batch_is_no_number():
     odd = odd.mark(
         estimate={**odd.estimate, "mse": "<b>", "low": None, "reasons": 7}, realized="much"
     )
+    labelled = record(2, 1.0, realized=1.0).mark(raw={"reference": "<b>"})
+    assert version_row(_version([labelled], None), NOW).state.verdict == "fine"
     half = record(1, 1.0)
     half = half.mark(estimate={**half.estimate, "high": float("inf")})
     row = version_row(MonitoredVersion("m", "1", "1", "r", (odd, half)), NOW)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
+from trueup.errors import InvalidInputError
+from trueup_mlflow.monitor.judging.threshold import kept_threshold
 from trueup_mlflow.monitor.store import monitor_runs
 from trueup_mlflow.write.monitor_items import (
     BATCH_TAG,
@@ -25,7 +27,8 @@ class MonitoredVersion:
     """A version of a registered model that has a check.
 
     Its batches are in the order of their time, of the metric that the last one has. Tags that
-    should hold a batch and hold none are ``n_unreadable``; before the first batch there is no run.
+    should hold a batch, or the threshold of ``init``, and hold none are ``n_unreadable``; before
+    the first batch there is no run.
     """
 
     model: str
@@ -35,19 +38,24 @@ class MonitoredVersion:
     records: tuple[BatchRecord, ...]
     segments: tuple[Segment, ...] = ()
     n_unreadable: int = 0
+    fail_above: float | None = None
 
 
 def monitored_versions(client: MlflowClient) -> list[MonitoredVersion]:
     """Return the monitored versions that the client may read, by name and number."""
     runs = monitor_runs(client)
-    keys = dict.fromkeys([*runs, *_checked(client)])
-    found = [_version(model, version, runs.get((model, version))) for model, version in keys]
+    tags = dict(_checked(client))
+    keys = dict.fromkeys([*runs, *tags])
+    found = [_version(*key, runs.get(key), tags.get(key, {})) for key in keys]
     return sorted(found, key=lambda one: (one.model.casefold(), one.version.zfill(9)))
 
 
-def _version(model: str, version: str, run: Run | None) -> MonitoredVersion:
+def _version(
+    model: str, version: str, run: Run | None, tags: Mapping[str, str]
+) -> MonitoredVersion:
+    fail_above, n_wrong = _threshold(tags)
     if run is None:
-        return MonitoredVersion(model, version, "", "", ())
+        return MonitoredVersion(model, version, "", "", (), (), n_wrong, fail_above)
     found, n_unreadable = _records(run)
     records = of_newest_metric(found)
     return MonitoredVersion(
@@ -57,8 +65,17 @@ def _version(model: str, version: str, run: Run | None) -> MonitoredVersion:
         str(run.info.run_id),
         tuple(sorted(records, key=lambda record: (record.timestamp, record.digest))),
         segments_of(run.data.to_proto().metrics, records[0].metric) if records else (),
-        n_unreadable,
+        n_unreadable + n_wrong,
+        fail_above,
     )
+
+
+def _threshold(tags: Mapping[str, str]) -> tuple[float | None, int]:
+    """Return the threshold of a version, and how many tags should hold one and do not."""
+    try:
+        return kept_threshold(tags), 0
+    except InvalidInputError:
+        return None, 1
 
 
 def _records(run: Run) -> tuple[list[BatchRecord], int]:
@@ -73,7 +90,7 @@ def _records(run: Run) -> tuple[list[BatchRecord], int]:
     return found, n_unreadable
 
 
-def _checked(client: MlflowClient) -> Iterator[tuple[str, str]]:
+def _checked(client: MlflowClient) -> Iterator[tuple[tuple[str, str], Mapping[str, str]]]:
     for version in all_pages(client.search_model_versions):
         if CHECK_URI_TAG in version.tags:
-            yield str(version.name), str(version.version)
+            yield (str(version.name), str(version.version)), version.tags

@@ -6,14 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
 
-from trueup_mlflow.monitor.judging.verdict import Coverage
+from trueup_mlflow.monitor.judging.verdict import Coverage, State, state_of
 from trueup_mlflow.write.monitor_items import BatchRecord
 from trueup_ui.read.monitors import MonitoredVersion
 from trueup_ui.view.charts import Axis, Tick
-
-State = Literal["fine", "not trusted", "missed", "no batch"]
 
 _MOST_TICKS = 6
 
@@ -43,7 +40,8 @@ class TimeTick:
 class TimeLine:
     """Estimates with their intervals, and realized errors, over time, in a square of 100.
 
-    ``n_cut`` intervals, which are not to be trusted, go beyond it.
+    ``n_cut`` intervals, which are not to be trusted, go beyond it; ``threshold`` is the height of
+    what is too high, None where no threshold is kept.
     """
 
     points: tuple[Point, ...]
@@ -52,11 +50,12 @@ class TimeLine:
     ticks: tuple[Tick, ...]
     times: tuple[TimeTick, ...]
     n_cut: int
+    threshold: float | None = None
 
 
 @dataclass(frozen=True)
 class VersionRow:
-    """One version in the table; ``reasons`` of its latest batch."""
+    """One version in the table, its verdict, and the ``reasons`` of its latest batch."""
 
     version: MonitoredVersion
     state: State
@@ -75,13 +74,13 @@ def version_row(version: MonitoredVersion, now: datetime) -> VersionRow:
     realized = [record for record in records if realized_of(record) is not None]
     return VersionRow(
         version,
-        _state(last, realized[-1] if realized else None),
+        state_of(records, version.fail_above),
         () if last is None else reasons_of(last),
         last,
         realized[-1] if realized else None,
         Coverage.of(records),
         "" if last is None else age(now, last.timestamp),
-        time_line(records),
+        time_line(records, version.fail_above),
     )
 
 
@@ -113,13 +112,13 @@ def age(now: datetime, timestamp: int) -> str:
     return "now"
 
 
-def time_line(records: Sequence[BatchRecord]) -> TimeLine | None:
+def time_line(records: Sequence[BatchRecord], fail_above: float | None = None) -> TimeLine | None:
     """Return the series of a version on axes from zero; None without a finite estimate."""
     records = [record for record in records if math.isfinite(record.value)]
     if not records:
         return None
     times = Axis.over(record.timestamp for record in records)
-    values = Axis(0.0, 1.06 * max(_heights(records)))
+    values = Axis(0.0, 1.06 * max(*_heights(records), fail_above or 0.0))
     points = tuple(_point(record, times, values) for record in records)
     around = [(p.x, p.high) for p in points] + [(p.x, p.low) for p in reversed(points)]
     return TimeLine(
@@ -129,6 +128,7 @@ def time_line(records: Sequence[BatchRecord]) -> TimeLine | None:
         tuple(Tick(round(100.0 - tick.x, 2), tick.label) for tick in values.ticks(4)),
         _time_ticks(records, times),
         sum(values.high < record.number("high") < math.inf for record in records),
+        None if fail_above is None else round(100.0 - values.at(fail_above), 2),
     )
 
 
@@ -168,11 +168,3 @@ def _time_ticks(records: Sequence[BatchRecord], times: Axis) -> tuple[TimeTick, 
     step = -(-len(records) // _MOST_TICKS)
     stamps = [record.timestamp for record in records[::-1][::step]][::-1]
     return tuple(TimeTick(times.at(stamp), stamp) for stamp in stamps)
-
-
-def _state(last: BatchRecord | None, realized: BatchRecord | None) -> State:
-    if last is None:
-        return "no batch"
-    if not last.estimate["trusted"]:
-        return "not trusted"
-    return "missed" if realized is not None and realized.covered is False else "fine"

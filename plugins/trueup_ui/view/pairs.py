@@ -92,6 +92,8 @@ def compare_pair(first: Pipeline, second: Pipeline, metric: str, *, higher: bool
     both = TwoPipelines(_one_of_each_seed(first.runs), _one_of_each_seed(second.runs))
     if reason := undirected(metric, higher):
         return Pair(first, second, both, None, reason)
+    if late := both.late_twin(metric):
+        return Pair(first, second, both, None, f"Calibrated values of another step: {late}.")
     numbered = any(run.seed is None for run in (*first.runs, *second.runs))
     try:
         found = compare(

@@ -15,6 +15,8 @@ from trueup.errors import InvalidInputError
 from trueup_cli.monitor.commands import monitor as command
 from trueup_mlflow import monitor
 from trueup_mlflow.monitor.batch.batches import init_missing
+from trueup_mlflow.monitor.check.registered_model import resolve
+from trueup_mlflow.monitor.store import MonitorStore
 
 pytestmark = [
     # MLflow's progress bar and its model loading warn about themselves.
@@ -183,3 +185,11 @@ def test_no_option_is_left_unheard_beside_another(arguments, message):
     ran = CliRunner().invoke(command, arguments)
     assert ran.exit_code == 2, ran.output
     assert message in ran.output
+
+
+def test_a_new_threshold_is_in_the_description_of_the_run_at_once(store):
+    monitor.estimate(URI, draw(100, start=90_000).drop(columns="y"))
+    monitor.init(URI, draw(400, seed=2), target="y", row_id="id", fail_above=1e-6)
+    run = MonitorStore(resolve(URI, MlflowClient()), MlflowClient()).run()
+    assert run.info.run_name == "monitor version 1: act"
+    assert "lies above 1e-06" in run.data.tags["mlflow.note.content"]

@@ -16,7 +16,7 @@ from trueup_mlflow.monitor.check.reference import ReferenceKind, Wishes
 from trueup_mlflow.monitor.check.registered_model import RegisteredVersion, resolve
 from trueup_mlflow.monitor.judging.threshold import threshold_of
 from trueup_mlflow.monitor.store import MonitorStore
-from trueup_mlflow.write.monitor_items import FAIL_ABOVE_TAG, METRIC_TAG
+from trueup_mlflow.write.monitor_items import FAIL_ABOVE_TAG, METRIC_TAG, of_newest_metric
 
 _log = logging.getLogger("trueup")
 
@@ -115,7 +115,10 @@ def init(
     threshold = threshold_of(fail_above, check.schema.reference_error)
     uri = register_check(check, version, client)
     _keep_threshold(client, version, threshold, metric)
-    _ = MonitorStore(version, client).run_id  # before two processes could both find it missing
+    store = MonitorStore(resolve(version.uri, client), client)
+    # the run is made here, so that processes that come at the same time find one
+    if any(record.metric == metric for record in of_newest_metric(store.records())):
+        store.describe()  # the threshold may be new
     return uri
 
 

@@ -87,7 +87,8 @@ def _error_too_high(records: Sequence[BatchRecord], over: Above, fail_above: flo
 def _far_above_reference(realized: Sequence[BatchRecord]) -> str:
     """Say that all realized errors were far above that of the reference from the first one on."""
     factor, word = (2.0, "twice") if len(realized) >= _RECENT else (5.0, "five times")
-    references = [record.raw.get("reference", math.inf) for record in realized]
+    found = [record.raw.get("reference") for record in realized]
+    references = [one if isinstance(one, (int, float)) else math.inf for one in found]
     pairs = zip(realized, references, strict=True)
     if not realized or any((one.realized or 0.0) <= factor * error for one, error in pairs):
         return ""
