@@ -191,7 +191,7 @@ def _metrics(asked: Sequence[str], reader: RunReader, pipelines: Sequence[str]) 
     if "both" not in asked:
         return [*dict.fromkeys(asked)]
     runs = [reader.read("pipeline", filter_string) for filter_string in pipelines]
-    keys = {key for one in runs for run in one.values() for key in run.metrics}
+    keys = {key for one in runs for run in one.values() for key in (*run.metrics, *run.late)}
     pairs = sorted(key for key in keys if f"calibrated_{key}" in keys)
     if len(pairs) != 1:
         raise BadInput(

@@ -78,6 +78,8 @@ class Pair:
 def compare_pair(first: Pipeline, second: Pipeline, metric: str, *, higher: bool) -> Pair:
     """Decide between two pipelines on one metric."""
     both = TwoPipelines(_one_of_each_seed(first.runs), _one_of_each_seed(second.runs))
+    if late := both.late_twin(metric):
+        return Pair(first, second, both, None, f"Calibrated values of another step: {late}.")
     numbered = any(run.seed is None for run in (*first.runs, *second.runs))
     try:
         found = compare(
