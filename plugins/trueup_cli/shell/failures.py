@@ -130,7 +130,7 @@ def refused(error: TrueupError, names: Mapping[str, str]) -> str:
     argument, text = error.argument or "", str(error)
     index = _INDEX(error.got or "")
     if index and "counted from 0" not in text:
-        text += f" Rows are counted from 0: it is row {int(index[1]) + 1} of the data."
+        text += " An index counts from 0."
     if argument not in names:
         return translated(text, names)
     return names[argument] + translated(text.removeprefix(argument), names)
