@@ -62,18 +62,23 @@ def _coverage(run_id: str, tracking_uri: str | None) -> dict[str, Any]:
     """Return what a finished run says of its twins, and the reasons that it holds."""
     from mlflow import MlflowClient
 
-    from trueup_mlflow.write.items import COVERAGE_TAG, skipped_tag
+    from trueup_mlflow.write.items import COVERAGE_TAG, calibrated_key, skipped_tag
+    from trueup_mlflow.write.late_twins import late_twins
     from trueup_mlflow.write.runs import find_run
 
     with in_options({"run_id": "RUN_ID"}):
         run = find_run(MlflowClient(existing_store(tracking_uri)), run_id, may_be_deleted=True)
     tags, keys, start = run.data.tags, run.data.metrics, skipped_tag("")
+    late = {
+        key: said for key, said in late_twins(run).items() if key.startswith(calibrated_key(""))
+    }
     return {
         "run_id": run_id,
         "run_name": run.info.run_name,
         "status": run.info.status,
         "coverage": tags.get(COVERAGE_TAG),
-        "twins": sorted(key for key in keys if f"calibrated_{key}" in keys),
+        "twins": sorted(key for key in keys if calibrated_key(key) in keys.keys() - late),
+        "late": late,
         "skipped": {tag: text for tag, text in sorted(tags.items()) if tag.startswith(start)},
     }
 
@@ -82,13 +87,18 @@ def _coverage_text(gained: dict[str, Any]) -> str:
     said = gained["coverage"]
     if said is None and gained["twins"]:
         said = f"twins of {', '.join(gained['twins'])}."
+    elif said is None and gained["late"]:
+        said = "no twins of last values."
     elif said is None:
         said = (
             "no twins: autologging was off in this run, or it did not end. Set TRUEUP_AUTOLOG=1, "
             "or call trueup_mlflow.log_evaluation(y_true, y_pred)."
         )
+    late = [f"{key} is late: {text}" for key, text in gained["late"].items()]
     lines = [f"run {gained['run_id']} ({gained['run_name']}), {gained['status']}", said]
-    return "\n".join([*lines, *(f"{tag}: {text}" for tag, text in gained["skipped"].items())])
+    return "\n".join(
+        [*lines, *late, *(f"{tag}: {text}" for tag, text in gained["skipped"].items())]
+    )
 
 
 def _installation() -> Iterator[_Finding]:

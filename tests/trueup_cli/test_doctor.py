@@ -140,3 +140,11 @@ def test_findings_and_gains_are_told_as_json(uri):
 
 def _python():
     return ".".join(map(str, sys.version_info[:3]))
+
+
+def test_late_twin_of_a_run_is_none_and_both_steps_are_said(uri):
+    run_id = make_run(uri, {"loss": 0.5, "calibrated_loss": 0.4}, {})
+    MlflowClient(uri).log_metric(run_id, "loss", 0.3, step=4)
+    result = run(uri, run_id)
+    assert result.exit_code == 1
+    assert "calibrated_loss is late: it is of step 0, and loss of step 4" in result.output

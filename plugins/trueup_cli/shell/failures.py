@@ -24,6 +24,7 @@ _PHRASES = {
     "labels= with each class once": "--label once for each class",
     "or labels must name": "or --label must name",
     "Drop the argument": "Drop the option",
+    "greater_is_better=False": "--lower-is-better",
     "calibrated=False": "--no-calibrated",
     'aggregate="pool"': "--aggregate pool",
     ", name another seed_key, or pass seed_key=None": " or name another seed_key",
@@ -130,7 +131,7 @@ def refused(error: TrueupError, names: Mapping[str, str]) -> str:
     argument, text = error.argument or "", str(error)
     index = _INDEX(error.got or "")
     if index and "counted from 0" not in text:
-        text += f" Rows are counted from 0: it is row {int(index[1]) + 1} of the data."
+        text += " An index counts from 0."
     if argument not in names:
         return translated(text, names)
     return names[argument] + translated(text.removeprefix(argument), names)

@@ -38,10 +38,24 @@ class TwoPipelines:
                 f"run {min(both)} in both",
                 "Narrow the filters.",
             )
+        if late := self.late_twin(metric):
+            raise InvalidInputError(
+                f"{metric} must be of the step that its metric ends with",
+                late,
+                "Ask trueup doctor RUN_ID for the reason, or compare the vanilla metric.",
+            )
         for role, runs in self.named().items():
             _check_metric(role, runs, metric)
             if not allow_failed:
                 _check_finished(role, runs, metric)
+
+    def late_twin(self, metric: str) -> str:
+        """Say of which finished run the calibrated value is of an earlier step; else empty."""
+        for role, runs in self.named().items():
+            for seed, run in runs.items():
+                if run.status == "FINISHED" and metric in run.late:
+                    return f"run {run.run_id} of {role} seed {seed!r}: {run.late[metric]}"
+        return ""
 
     def fingerprint_mismatch(
         self, metric: str, pairs: Sequence[tuple[Seed, Seed]] | None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mlflow.entities import Run
 
 from trueup_mlflow.write.items import ROLE_TAG, SEED_TAG, fingerprint_tag
+from trueup_mlflow.write.late_twins import late_twins
 
 PARENT_TAG = "mlflow.parentRunId"
 SEED_NAMES = ("seed", SEED_TAG)
@@ -29,10 +30,12 @@ class StoredRun:
     params: Mapping[str, str]
     tags: Mapping[str, str]
     metrics: Mapping[str, float]
+    # keys that are left out of the metrics, since they are of another step than their metric
+    late: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, run: Run) -> StoredRun:
-        info, data = run.info, run.data
+        info, data, late = run.info, run.data, late_twins(run)
         return cls(
             str(info.run_id),
             str(info.experiment_id),
@@ -42,7 +45,8 @@ class StoredRun:
             int(info.end_time or 0),
             data.params,
             data.tags,
-            data.metrics,
+            {key: value for key, value in data.metrics.items() if key not in late},
+            late,
         )
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from trueup.comparison import variance_reduction
 from trueup.errors import TrueupError
@@ -18,6 +18,7 @@ from trueup_mlflow.write.items import (
 
 SAME_ROWS = "equal"
 _MIN_SEEDS_OF_REDUCTION = 3
+_CALIBRATED = calibrated_key("")
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class SeedOutcome:
     name: str
     metrics: Mapping[str, float]
     tags: Mapping[str, str]
+    # keys left out of the metrics, since they are of another step than their metric
+    late: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ def seed_findings(outcomes: Sequence[SeedOutcome]) -> SeedFindings:
             "spread is also that of drawing rows. The usual cause is a split drawn from the seed: "
             "draw the validation rows once, with a random_state that is not the seed."
         )
-    notes += [*_unused_seed(outcomes), *_noisier_calibrated(outcomes)]
+    notes += [*_late(outcomes), *_unused_seed(outcomes), *_noisier_calibrated(outcomes)]
     return SeedFindings(rows, tuple(notes))
 
 
@@ -72,6 +75,20 @@ def _keys_with_other_rows(outcomes: Sequence[SeedOutcome]) -> list[tuple[str, st
         if other is not None:
             found.append((tag.removeprefix(fingerprint_tag("")), having[0].name, other.name))
     return found
+
+
+def _late(outcomes: Sequence[SeedOutcome]) -> list[str]:
+    """Return a note for each metric whose calibrated value stopped before it in some seed."""
+    keys = sorted({key for one in outcomes for key in one.late if key.startswith(_CALIBRATED)})
+    notes = []
+    for key in keys:
+        having = [one for one in outcomes if key in one.late]
+        notes.append(
+            f"{key} is not summarised: in {len(having)} of {len(outcomes)} seeds its step is not "
+            f"that of its metric ({having[0].name}: {having[0].late[key]}). Ask trueup doctor "
+            "RUN_ID why later steps have none."
+        )
+    return notes
 
 
 def _unused_seed(outcomes: Sequence[SeedOutcome]) -> list[str]:

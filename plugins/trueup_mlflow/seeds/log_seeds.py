@@ -25,6 +25,7 @@ from trueup_mlflow.write.items import (
     figure_file,
     seed_items,
 )
+from trueup_mlflow.write.late_twins import late_twins
 from trueup_mlflow.write.runs import NOTE_TAG, children_of
 from trueup_mlflow.write.writer import RunWriter
 
@@ -94,16 +95,15 @@ def log_seed_summary(parent_run_id: str, *, client: MlflowClient | None = None) 
 def seed_outcomes(parent: Run, client: MlflowClient) -> list[SeedOutcome]:
     """Return the seeds of a parent that have finished."""
     info = parent.info
-    return [
-        SeedOutcome(
-            f"seed {child.data.tags[SEED_TAG]}"
-            if SEED_TAG in child.data.tags
-            else f"run {child.info.run_name}",
-            child.data.metrics,
-            child.data.tags,
-        )
-        for child in children_of(client, [info.experiment_id], info.run_id, _FINISHED)
-    ]
+    children = children_of(client, [info.experiment_id], info.run_id, _FINISHED)
+    return [_outcome(child) for child in children]
+
+
+def _outcome(run: Run) -> SeedOutcome:
+    tags, late = run.data.tags, late_twins(run)
+    name = f"seed {tags[SEED_TAG]}" if SEED_TAG in tags else f"run {run.info.run_name}"
+    metrics = {key: value for key, value in run.data.metrics.items() if key not in late}
+    return SeedOutcome(name, metrics, tags, late)
 
 
 def _parent_tags(parent: Run, items: LogItems, findings: SeedFindings) -> dict[str, str]:

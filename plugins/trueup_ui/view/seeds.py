@@ -193,6 +193,8 @@ def _uncalibrated(runs: Sequence[StoredRun], key: str, *, others_have: bool) -> 
 
 
 def _reason(run: StoredRun, key: str) -> str | None:
+    if calibrated_key(key) in run.late:
+        return run.late[calibrated_key(key)]
     for tag in (skipped_tag(key), skipped_tag(calibrated_key(key))):
         if tag in run.tags:
             return run.tags[tag]

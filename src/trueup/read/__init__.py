@@ -29,7 +29,8 @@ Missing values
 CSV
     A column has one type in all of its rows: a column of numbers is numbers to its last row; ids
     are text; labels are numbers if all are, truth values if all are, and text if not. An empty cell
-    is missing. Semicolons and decimal commas are recognised and said, or given.
+    is missing. Semicolons and decimal commas are recognised and said, or given. Numbers such as
+    2,306 whose comma may separate thousands are refused.
 Names of columns
     A column that is asked for and occurs twice is refused. One that isn't there is refused with the
     one that differs by blanks or case only.

@@ -8,13 +8,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from trueup.errors import InvalidInputError
 from trueup.read.columns import shown
 from trueup.read.frames import require_columns
+from trueup.read.texts import NULLS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +26,11 @@ Role = Literal["number", "label", "id", "level", "text", "any"]
 _SEPARATORS = (",", ";", "\t", "|")
 _SAMPLE_BYTES, _SAMPLE_ROWS = 1 << 16, 200
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*").fullmatch
+_THOUSANDS = {
+    ",": re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+").fullmatch,
+    ".": re.compile(r"[-+]?[1-9]\d{0,2}(\.\d{3})+").fullmatch,
+}
+_NUMBER = re.compile(r"[-+]?[\d.,]+([eE][-+]?\d+)?").fullmatch
 _REASON = 300
 _BLOCK = 16 << 20
 _BAD_VALUE = re.compile(r"CSV column #(\d+):.*invalid value '(.*)'", re.DOTALL)
@@ -110,7 +116,9 @@ class CsvFile:
             return unreadable(self.path, reason)
         value = found[2]
         fix = "Correct the row."
-        if _DECIMAL_COMMA(value):
+        if _THOUSANDS[","](value) or _THOUSANDS["."](value):
+            fix = "Write the numbers without separators of thousands."
+        elif _DECIMAL_COMMA(value):
             fix = "Pass decimal ',' (--decimal) if its comma is the decimal point."
         return InvalidInputError(
             f"column {self.names[int(found[1])]!r} of {self.path} must be numbers",
@@ -131,15 +139,18 @@ def unreadable(file: Path, reason: str) -> InvalidInputError:
 def open_csv_file(path: Path, roles: Mapping[str, Role] | None, dialect: Dialect) -> CsvFile:
     """Read the header of a CSV file, and recognise what the dialect leaves open.
 
-    Refused are files that are empty or no UTF-8 text, and a column asked for that is missing or
-    there twice.
+    Refused are files that are empty or no UTF-8 text, a column asked for that is missing or there
+    twice, and numbers whose separator may be that of decimals or of thousands.
     """
     sample = _sample(path)
     by_sep = {sep: next(_rows(sample, sep), []) for sep in (dialect.sep or _SEPARATORS)}
     sep = max(by_sep, key=lambda s: (sum(n in by_sep[s] for n in roles or ()), len(by_sep[s])))
     names = by_sep[sep]
     require_columns(names if roles is None else roles, names, path)
-    decimal = dialect.decimal or _decimal_of(sample, sep, _number_columns(names, roles))
+    columns = _number_columns(names, roles)
+    if dialect.decimal is None and roles is not None:
+        _refuse_thousands(path, sample, sep, columns)
+    decimal = dialect.decimal or _decimal_of(sample, sep, columns)
     guessed = (dialect.sep is None and sep != ",", dialect.decimal is None and decimal != ".")
     return CsvFile(path, tuple(names), sep, decimal, any(guessed))
 
@@ -163,7 +174,8 @@ def _sample(path: Path) -> str:
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
             data: bytes = stream.read(_SAMPLE_BYTES)
-        text = data.decode("utf-8-sig", errors="strict" if len(data) < _SAMPLE_BYTES else "ignore")
+        is_whole = len(data) < _SAMPLE_BYTES
+        text = data.decode("utf-8-sig", errors="strict" if is_whole else "ignore")
     except UnicodeDecodeError as error:
         raise InvalidInputError(
             f"{path} must be text in UTF-8",
@@ -174,7 +186,8 @@ def _sample(path: Path) -> str:
         raise unreadable(path, str(error)) from error
     if not text.strip():
         raise unreadable(path, "Empty CSV file")
-    return text
+    rows, _, _ = text.rpartition("\n")  # a number of which half was read is another number
+    return text if is_whole or not rows else rows
 
 
 def _rows(sample: str, sep: str) -> Iterator[list[str]]:
@@ -195,3 +208,26 @@ def _decimal_of(sample: str, sep: str, columns: Sequence[int]) -> str:
     next(rows, None)
     cells = (row[i] for row in islice(rows, _SAMPLE_ROWS) for i in columns if i < len(row))
     return "," if any(_DECIMAL_COMMA(cell) for cell in cells) else "."
+
+
+def _refuse_thousands(path: Path, sample: str, sep: str, columns: Sequence[int]) -> None:
+    """Refuse a column of numbers such as 543 and 2,306, which may be 2306 or 2.306.
+
+    Any other number with the mark, as 0,5 or 1234,5, says that decimals follow it. A point is in
+    doubt only where no comma separates cells, as in files of countries that write 2.306,5.
+    """
+    names, *rows = (row for row in _rows(sample, sep) if row)
+    for i, mark in product(columns, ",." if sep != "," else ","):
+        cells = {n: row[i].strip() for n, row in enumerate(rows) if i < len(row)}
+        numbers = {n: cell for n, cell in cells.items() if cell not in NULLS}
+        marked = {n: cell for n, cell in numbers.items() if mark in cell}
+        are_numbers = marked and all(map(_NUMBER, numbers.values()))
+        if are_numbers and all(map(_THOUSANDS[mark], marked.values())):
+            row, cell = next(iter(marked.items()))
+            raise InvalidInputError(
+                f"column {names[i]!r} of {path} must be numbers that can be read in one way",
+                f"{cell!r} in row {row}, counted from 0 (line {line_of(path, row, sep)} of the "
+                f"file), which is {cell.replace(mark, '')} or has decimals",
+                f"Write thousands without {mark!r}. If decimals follow it, pass decimal {mark!r} "
+                "(--decimal) to evaluate; elsewhere write such a file as parquet.",
+            )
