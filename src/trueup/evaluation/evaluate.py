@@ -26,6 +26,7 @@ from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Rolling, Split, kernel_rule
 from trueup.summaries import LossSummary, summary_type
+from trueup.user_warning import warn_user
 
 _DEFAULT_SPLIT = CrossFit()
 _LONG = 20_000  # up to here rows cost little more one by one, and give the bias to 1e-12
@@ -69,7 +70,7 @@ def evaluate(
         Integers or strings that identify the rows; the position by default. The fold of a row
         depends on its id alone.
     times : array-like of shape (n,), optional
-        Time of each row, for ``Rolling``.
+        Time of each row, for ``Rolling``; a warning where the split does not read it.
     sample_weight : array-like of shape (n,), optional
         Weights; for the metric, integer weights equal repeated rows exactly.
     fields : mapping of str to array-like of shape (n,), optional
@@ -122,6 +123,10 @@ def evaluate(
     row_id = given.pop("row_id")
     columns = {**given, "labels": labels}
     prediction = given["y_pred"] if y_logit is None else given["y_logit"]
+    if times is not None and kernel_rule(split) is not None:
+        warn_user(
+            f"times= has no effect with {split}. Choose a split by time, such as Rolling(period)."
+        )
     summary = _summary_for(loss, split, given["y_true"], prediction, times)
     if summary is not None:
         if times is not None:
