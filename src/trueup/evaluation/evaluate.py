@@ -28,6 +28,7 @@ from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Rolling, Split, kernel_rule
 from trueup.summaries import LossSummary, summary_type
+from trueup.user_warning import warn_user
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -87,7 +88,7 @@ def evaluate(
         Integers or strings that identify the rows; the position by default. The fold of a row
         depends on its id alone.
     times : array-like of shape (n,), optional
-        Time of each row, for ``Rolling``.
+        Time of each row, for ``Rolling``; a warning where the split does not read it.
     sample_weight : array-like of shape (n,), optional
         Weights; for the metric, integer weights equal repeated rows exactly.
     fields : mapping of str to array-like of shape (n,), optional
@@ -140,6 +141,10 @@ def evaluate(
     row_id = given.pop("row_id")
     columns = {**given, "labels": labels}
     prediction = given["y_pred"] if y_logit is None else given["y_logit"]
+    if times is not None and kernel_rule(split) is not None:
+        warn_user(
+            f"times= has no effect with {split}. Choose a split by time, such as Rolling(period)."
+        )
     summary = _summary_for(loss, split, given["y_true"], prediction, times)
     if summary is not None:
         if times is not None:
