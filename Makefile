@@ -6,11 +6,13 @@ INSTALLED := .venv/.installed
 .PHONY: demo test bench hostile reproduce lint docs docs-check doctests examples notebooks clean
 
 $(INSTALLED): pyproject.toml constraints.txt build_loops.py $(wildcard src/trueup/_kernels/*.[ch])
+	@echo "Making .venv and installing the tested versions (some minutes, once)"
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
 	touch $@
 
 demo: $(INSTALLED)
+	@echo "Loading torch and MLflow"
 	$(BIN)/python examples/demo.py
 
 # A thread a worker, and three workers for two cores: many tests wait for what they have started. In

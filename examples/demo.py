@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -64,6 +65,7 @@ class Seeds:
 @click.option("--workers", default=2, show_default=True, help="Processes that train.")
 def main(n_seeds: int, workers: int) -> None:
     """Train, log and compare."""
+    click.echo("Making the store and its experiment")
     if "MLFLOW_TRACKING_URI" not in os.environ:  # ``mlflow run`` sets it
         mlflow.set_tracking_uri(STORE)
     experiment = mlflow.set_experiment(EXPERIMENT)
@@ -72,12 +74,20 @@ def main(n_seeds: int, workers: int) -> None:
         name: Seeds(client.create_run(experiment.experiment_id, run_name=name).info.run_id)
         for name in PIPELINES
     }
+    click.echo(
+        f"Training {len(PIPELINES)} pipelines with {n_seeds} seeds each in {workers} processes, "
+        "and logging each model as it comes"
+    )
     jobs = [(name, seed) for seed in range(n_seeds) for name in PIPELINES]
     for name, seed, logit in tqdm(
         _train_all(jobs, workers), total=len(jobs), unit="model", disable=None
     ):
         evaluation = _log_seed(client, experiment.experiment_id, results, (name, seed), logit)
         results[name].evaluations.append(evaluation)
+        n_done = sum(len(seeds.evaluations) for seeds in results.values())
+        if not sys.stderr.isatty() and n_done % max(1, len(jobs) // 6) == 0:
+            click.echo(f"  {n_done} of {len(jobs)} models")  # no terminal, so no bar
+    click.echo("Summing up the seeds of each pipeline, and comparing")
     for seeds in results.values():
         _finish_parent(client, seeds)
     click.echo(_noise_table(results))
