@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib.util import find_spec
 
 import mlflow
@@ -108,6 +109,22 @@ def test_named_classes_and_codes_of_a_classifier(tmp_path):
         schema = check(LoadedModel.load(path), reference.assign(y=labels)).schema
         assert schema.classes == tuple(map(str, classes))
         assert 0.0 < schema.reference_error < 0.2
+
+
+@pytest.mark.parametrize("classes", [["no", "yes"], [1, 2], ["0", "1"], [0, 1], [False, True]])
+def test_the_class_that_a_label_of_one_is_taken_for_is_said_once(tmp_path, classes):
+    reference = rows(200).assign(y=lambda t: (t["y"] > 0).astype(int))
+    labels = np.array(classes)[reference["y"]]
+    save(LogisticRegression().fit(reference[["a"]], labels), str(tmp_path / "model"))
+    model = LoadedModel.load(str(tmp_path / "model"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TrueupWarning)
+        schema = check(model, reference).schema
+    said = [str(one.message) for one in caught if issubclass(one.category, TrueupWarning)]
+    plain = classes not in (["no", "yes"], [1, 2])
+    assert len(said) == (0 if plain else 1)
+    assert plain or f"label of 1 is taken for {classes[1]!r}, the second" in said[0]
+    assert 0.0 < schema.reference_error < 0.2
 
 
 def signed(kind):

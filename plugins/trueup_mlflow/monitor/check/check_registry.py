@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,8 +23,10 @@ from trueup.monitoring.inputs import is_binary
 from trueup.monitoring.learning import SCALE_PRIOR, scale_prior
 from trueup.monitoring.trust.alarms import ReferenceProfile
 from trueup.read.times import read_times
+from trueup.user_warning import warn_user
 from trueup_mlflow.monitor.batch.schema import (
     Schema,
+    class_name,
     label_numbers,
     numeric_moments,
     require_columns,
@@ -109,6 +111,8 @@ def _described(
             "Make it 1 for the class whose probability the column holds, 0 for the other.",
         )
     labels = label_numbers("target", reference[wishes.target], classes)
+    if not classes and wishes.prediction is None and is_binary(labels):
+        _say_positive(model.classes)
     return Schema(
         target=wishes.target,
         row_id=wishes.row_id,
@@ -122,6 +126,16 @@ def _described(
         id_kind=id_kind(reference[wishes.row_id]) if wishes.row_id else None,
         metric=wishes.metric,
     )
+
+
+def _say_positive(known: Sequence[Any]) -> None:
+    """Say which of a model's classes a label of 1 is taken for, where their names don't say so."""
+    if len(known) > 1 and class_name(known[1]) != "1":
+        warn_user(
+            f"a label of 1 is taken for {known[1]!r}, the second of the model's classes "
+            f"{list(known)}, as target holds 0 and 1. Where 1 is another one, write the names of "
+            "the model's classes in target."
+        )
 
 
 def _scale_prior(
