@@ -9,7 +9,7 @@ import click
 
 from trueup_cli.compare_report import Decision, Outcome, as_json, as_text, markdown
 from trueup_cli.shell.failures import BadInput, in_options
-from trueup_cli.shell.options import AS_JSON, TRACKING_URI, existing_store
+from trueup_cli.shell.options import AS_JSON, GREATER_IS_BETTER, TRACKING_URI, existing_store
 from trueup_cli.shell.output import echo, progress
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _FROM_WORST: tuple[Outcome, ...] = ("failed", "inconclusive", "passed")
 )
 @click.option("--min-effect", type=float, default=0.0, show_default=True, help="In metric units.")
 @click.option("--confidence-level", type=float, default=0.95, show_default=True)
-@click.option("--greater-is-better", is_flag=True, help="For metrics such as accuracy.")
+@GREATER_IS_BETTER
 @click.option(
     "--paired",
     type=click.Choice(["auto", "yes", "no"]),

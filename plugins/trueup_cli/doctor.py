@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.metadata import entry_points
 from typing import Any, Literal, NamedTuple
 
 import click
 
 import trueup
+from trueup.extras import installed_version
 from trueup_cli.shell.failures import in_options
 from trueup_cli.shell.options import AS_JSON, TRACKING_URI, existing_store, place_of_store
 from trueup_cli.shell.output import echo, json_text, progress
@@ -110,7 +111,7 @@ def _installation() -> Iterator[_Finding]:
         why = "as TRUEUP_ENGINE=numpy asks" if asked else "with gcc or clang here, install again"
         yield _Finding("note", f"numpy stands in for the loops in C: slower; {why}")
     for package in _PACKAGES:
-        found = _version(package) or _version(f"{package}-cpu")  # XGBoost without the GPU
+        found = installed_version(package)
         if found is None:
             yield _Finding("note", f"{package} is not installed")
             continue
@@ -125,13 +126,6 @@ def _installation() -> Iterator[_Finding]:
             yield _Finding("ok", f"MLflow finds {names[0]} ({group})")
         else:
             yield _Finding("wrong", f"MLflow does not find trueup ({group}): install it again")
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _switch() -> Iterator[_Finding]:

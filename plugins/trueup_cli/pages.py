@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from trueup_cli.shell.failures import in_options
-from trueup_cli.shell.options import TRACKING_URI, NewFile, existing_store
+from trueup_cli.shell.options import GREATER_IS_BETTER, TRACKING_URI, NewFile, existing_store
 from trueup_cli.shell.output import echo, progress
 
 
@@ -58,14 +58,14 @@ def ui(tracking_uri: str | None, host: str, port: int, study_storage: str | None
     help='What runs of a pipeline share: "params", "param:NAME" or "tag:NAME"; by default '
     "their parent, or equal parameters where there are no parents.",
 )
-@click.option("--greater-is-better", is_flag=True, help="For metrics such as accuracy.")
+@GREATER_IS_BETTER
 @TRACKING_URI
 def report(
     subject: str,
     output: Path,
     metric: str,
     by: str,
-    greater_is_better: bool,
+    greater_is_better: bool | None,
     tracking_uri: str | None,
 ) -> None:
     """Write the page of SUBJECT to one HTML file that needs no server, no script and no network.

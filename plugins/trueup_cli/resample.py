@@ -13,6 +13,7 @@ from trueup_cli.shell.failures import BadInput, in_options
 from trueup_cli.shell.options import (
     AS_JSON,
     check_place,
+    label_values,
     logged_run,
     logs_to_mlflow,
     names_between,
@@ -34,6 +35,7 @@ _OF_NUMBERS = ("mean_squared_error", "poisson_deviance")
 @click.argument("learner", metavar="MODULE:LEARNER")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--target", required=True, help="Column of the labels.")
+@click.option("--label", "labels", multiple=True, help="Classes in order; the positive one last.")
 @click.option("--features", multiple=True, callback=names_between, help="Columns to learn from.")
 @click.option("--ignore", multiple=True, callback=names_between, help="Columns to leave out.")
 @click.option(
@@ -151,17 +153,18 @@ def _estimate(
     inducer: Any, frame: pd.DataFrame, features: list[str], options: dict[str, Any]
 ) -> GEEstimate:
     from trueup.errors import TrueupError
+    from trueup.read.columns import column
     from trueup.resampling import generalization_error
     from trueup.splits.assignment import parse_split
 
-    strategy = _strategy(options)
+    strategy, target = _strategy(options), frame[options["target"]]
     total = options["bootstrap"] or options["folds"] * options["repeats"]
     try:
         with progress("resample", "test set", total) as count:
             return generalization_error(
                 inducer,
                 frame[features],
-                frame[options["target"]],
+                target,
                 strategy,
                 loss=options["loss"],
                 aggregate=options["aggregate"],
@@ -170,6 +173,7 @@ def _estimate(
                 groups=None if options["group"] is None else frame[options["group"]],
                 split=parse_split(options["split_text"]),
                 confidence_level=options["confidence_level"],
+                labels=label_values(options["labels"], column(target, "y")),
                 on_test_set=count,
             )
     except TrueupError:

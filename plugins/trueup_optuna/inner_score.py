@@ -20,6 +20,7 @@ from trueup.errors import InvalidInputError
 from trueup.losses import LOSSES, Loss, get_loss
 from trueup.read.rows import read_rows
 from trueup.resampling.measures import read_measure
+from trueup.resampling.positive import check_positive, takes_positive
 from trueup.resampling.strategies import Pairs
 
 Scorer = Callable[..., float]
@@ -45,6 +46,17 @@ def is_maximized(loss: Any, y: Any) -> bool:
     return better
 
 
+def _refuse_guess(loss: Any, y: Any) -> None:
+    if np.ndim(y) > 1 or not (callable(loss) or loss in _RANKS or is_scorer(loss)):
+        return
+    scorer = get_scorer(loss) if isinstance(loss, str) else loss
+    function = getattr(scorer, "_score_func", scorer)
+    if takes_positive(function, getattr(scorer, "_kwargs", {})):
+        name = loss if isinstance(loss, str) else getattr(function, "__name__", repr(function))
+        fix = "Write y so, or pass as the loss make_scorer(metric, pos_label=the positive class)."
+        check_positive(name, y, fix)
+
+
 @dataclass(frozen=True)
 class InnerScore:
     """A scorer of greater is better, the rows that it judges, and weights for it and for training.
@@ -60,7 +72,11 @@ class InnerScore:
     def where_needed(
         cls, loss: Any, inducer: Any, y: Any, weight: Any, *, calibrated: bool
     ) -> InnerScore | None:
-        """Return None where the generalization error can be the estimate."""
+        """Return None where the generalization error can be the estimate.
+
+        Refused is a loss that would have to guess which of two classes is positive.
+        """
+        _refuse_guess(loss, y)
         if weight is None and np.ndim(y) == 1 and not is_scorer(loss):
             return None
         return cls.of(loss, inducer, y, weight, calibrated=calibrated)

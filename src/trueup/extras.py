@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -88,6 +88,16 @@ def require_installed(package: str, who: str) -> None:
     with needed_by(who):
         if find_spec(package) is None:
             raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+
+
+def installed_version(package: str) -> str | None:
+    """Return the version of an installed package, of its build without the GPU too, or None."""
+    from importlib.metadata import PackageNotFoundError, version  # most imports need none
+
+    for name in (package, f"{package}-cpu"):  # XGBoost and TensorFlow have one
+        with suppress(PackageNotFoundError):
+            return version(name)
+    return None
 
 
 def install_command(package: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import importlib.metadata
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import trueup
-from trueup.extras import hand_on, install_command, needed_by
+from trueup.extras import hand_on, install_command, installed_version, needed_by
 
 WITHOUT = """
 import sys
@@ -98,3 +99,14 @@ def test_the_error_says_which_package():
     assert error.value.name == "no_such_package"
     assert install_command("no_such_package") == "pip install no_such_package"
     assert install_command("transformers") == "pip install 'transformers[torch]'"
+
+
+def test_a_build_without_the_gpu_counts_as_installed(monkeypatch):
+    def version(name):
+        if name == "tensorflow-cpu":
+            return "2.20.0"
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    assert installed_version("tensorflow") == "2.20.0"
+    assert installed_version("xgboost") is None

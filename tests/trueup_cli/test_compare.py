@@ -153,6 +153,35 @@ def test_direction_mirrors_the_gate():
     assert gate_outcome(decision, "better") == "passed"
 
 
+def test_a_score_is_refused_until_its_direction_is_said(tmp_path):
+    uri = new_database(tmp_path)
+    client = MlflowClient(uri)
+    experiment = client.create_experiment("acc", artifact_location=(tmp_path / "f").as_uri())
+    for model, start in (("a", 0.81), ("b", 0.79)):
+        for seed in range(8):
+            tags = {"trueup.fingerprint.val_accuracy": "f0"}
+            run_id = client.create_run(experiment, tags=tags).info.run_id
+            client.log_param(run_id, "model", model)
+            client.log_param(run_id, "seed", seed)
+            client.log_metric(run_id, "val_accuracy", start + NOISE[0, seed] / 10.0)
+            client.set_terminated(run_id)
+    asked = ("--metric", "val_accuracy", "--tracking-uri", uri)
+
+    def compared(*options):
+        return CliRunner().invoke(
+            compare, ["params.model = 'a'", "params.model = 'b'", *asked, *options]
+        )
+
+    refused = compared()
+    assert refused.exit_code == 2
+    assert "--metric must be a loss" in refused.output
+    assert "Pass --greater-is-better, or --lower-is-better where" in refused.output
+    higher = compared("--greater-is-better")
+    assert higher.exit_code == 0
+    assert "(higher is better)" in higher.stdout
+    assert compared("--lower-is-better").exit_code == 1
+
+
 def many(uri, *arguments):
     filters = [f"params.model = '{name}'" for name in arguments if name in VALUES]
     options = [argument for argument in arguments if argument not in VALUES]

@@ -146,3 +146,19 @@ def test_the_estimate_and_its_test_sets_are_logged(rows, tmp_path):
     assert parent.info.status == "FINISHED"
     assert parent.data.metrics["calibrated_cv_log_loss"] == pytest.approx(value)
     assert parent.data.tags["trueup.role"] == "resampling"
+
+
+def test_a_positive_class_is_named_and_not_guessed(rows):
+    """Average precision of the words was that of the last in the alphabet, without a word."""
+    for names in (["no", "yes"], ["low", "high"], [1, 2]):
+        named = rows.assign(outcome=np.array(names)[rows["click"]])
+        named.to_csv("named.csv", index=False)
+        asked = (CLASS, "named.csv", "--target", "outcome", "--features", "a,b")
+        refused = resample(*asked, "--loss", "average_precision")
+        assert refused.exit_code == 2
+        assert "--target 'outcome' must be 0 and 1" in refused.output
+        assert "--label NEGATIVE --label POSITIVE" in refused.output
+        labels = [word for name in names for word in ("--label", str(name))]
+        given = resample(*asked, "--loss", "average_precision", "--json", *labels)
+        expected = values("--loss", "average_precision")["value"]
+        assert json.loads(given.stdout)["value"] == pytest.approx(expected)

@@ -47,6 +47,9 @@ def test_a_refusal_names_what_the_user_wrote(error, expected):
     assert refused(error, NAMES) == expected
 
 
+ALL_SPACED = "give --allow-failed None, --split 'hi' or --loss -1"
+
+
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
@@ -55,6 +58,12 @@ def test_a_refusal_names_what_the_user_wrote(error, expected):
             "a loss is a loss; --split InSample splits.",
         ),
         ("or pass allow_failed=True to go on.", "or pass --allow-failed to go on."),
+        ("give allow_failed=None, split='hi' or loss=-1", ALL_SPACED),
+        ("Fix split=, or labels= (loss=).", "Fix --split, or --label (--loss)."),
+        (
+            "Log it, name another seed_key, or pass seed_key=None.",
+            "Log it or name another seed_key.",
+        ),
         ("n_bins=3 and base_rate stay.", "n_bins=3 and base_rate stay."),
     ],
 )

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import SkipTestWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.metrics import accuracy_score, make_scorer, roc_auc_score
+from sklearn.metrics import accuracy_score, f1_score, make_scorer, roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
@@ -143,6 +143,23 @@ def test_auc_is_maximised(rows):
     for loss in ("roc_auc", roc_auc_score):
         learner = SelfTuningLearner(LogisticRegression(), space, loss=loss, n_trials=4).fit(X, y)
         assert learner.best_value_ == max(trial.value for trial in learner.study_.trials) > 0.8
+
+
+def test_a_positive_class_is_named_and_not_guessed(rows):
+    X, y = rows[0], np.where(rows[1] > 0, 2, 1)
+    space = {"C": FloatDistribution(1e-2, 1e2, log=True)}
+
+    def best(y, loss, weight=None):
+        learner = SelfTuningLearner(LogisticRegression(), space, loss=loss, n_trials=1)
+        return learner.set_params(random_state=0).fit(X, y, sample_weight=weight).best_value_
+
+    for loss in ("average_precision", "f1", make_scorer(f1_score)):
+        for weight in (None, np.ones(60)):
+            with pytest.raises(InvalidInputError, match=r"got 1 and 2.*make_scorer"):
+                best(y, loss, weight)
+    told = make_scorer(f1_score, pos_label=2)
+    assert best(y, told) == best(y == 2, "f1") != best(y == 1, "f1")
+    assert best(y, "f1_macro") == best(y == 2, "f1_macro")
 
 
 def test_the_calibrated_loss_is_tuned_on_request(rows):

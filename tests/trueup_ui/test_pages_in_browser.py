@@ -100,11 +100,12 @@ def test_axe_finds_no_serious_fault(visit, filled, scheme, names):
     assert found == {}
 
 
-def test_nothing_is_wider_than_a_phone(visit, filled):
-    visit.page.set_viewport_size({"width": 375, "height": 800})
+@pytest.mark.parametrize("window", [375, 861, 1024, 1200])
+def test_nothing_is_wider_than_the_window(visit, filled, window):
+    visit.page.set_viewport_size({"width": window, "height": 800})
     for name, path in paths(filled).items():
         width = visit.go(path).evaluate("document.documentElement.scrollWidth")
-        assert width <= 375, name
+        assert width <= window, name
 
 
 def test_the_keyboard_reaches_the_content_first(visit, filled):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from trueup_mlflow.compare.stored_run import StoredRun
+from trueup_ui.view.compare import Asked, as_markdown, compare_page
 from trueup_ui.view.experiment import Choice, experiment_page
 from trueup_ui.view.pipelines import choices, group
 from trueup_ui.view.seeds import metric_keys, summarise
@@ -204,3 +205,43 @@ def test_runs_that_train_nothing_are_not_counted_as_trainings():
     own = [run(role, {"loss": 1.0}, trueup__role=role) for role in ("comparison", "resampling")]
     page = experiment_page([*seeds("a", [1.0, 2.0]), *own], Choice())
     assert (page.n_runs, page.n_stored) == (2, 5)
+
+
+def scored(name: str) -> list[StoredRun]:
+    """Return two pipelines, the second of which has the higher values."""
+    return [
+        one
+        for parent, start in (("a", 0.8), ("b", 0.9))
+        for one in (
+            run(parent),
+            *(
+                run(f"{parent}{k}", {name: start + 0.001 * k}, parent=parent, seed=k)
+                for k in range(8)
+            ),
+        )
+    ]
+
+
+@pytest.mark.parametrize("name", ["val_accuracy", "r2"])
+def test_a_score_is_neither_ranked_nor_compared_until_its_direction_is_said(name):
+    runs = scored(name)
+    page, compared = experiment_page(runs, Choice()), compare_page(runs, Asked())
+    assert [(row.rank, row.vanilla_rank) for row in page.rows] == [(None, None)] * 2
+    assert f"the name of {name} says that higher is better" in page.undirected
+    assert compared.undirected == page.undirected
+    assert compared.matrix[0][1].outcome == "refused"
+    assert page.undirected in as_markdown(compared, "here").replace("\\", "")
+    ranked = experiment_page(runs, Choice(higher=True))
+    assert ranked.undirected == ""
+    assert [row.vanilla_rank for row in ranked.rows] == [1, 2]
+    assert ranked.rows[0].seeds.pipeline.name == "b"
+    assert compare_page(runs, Asked(higher=True)).matrix[0][1].outcome == "wins"
+    lower = compare_page(runs, Asked(higher=False))
+    assert lower.shown[0].pipeline.name == "a"
+    assert lower.matrix[0][1].outcome == "wins"
+
+
+def test_a_loss_is_ranked_and_the_table_says_that_lower_is_better():
+    runs = scored("val_loss")
+    assert experiment_page(runs, Choice()).rows[0].vanilla_rank == 1
+    assert "over seeds, lower is better" in as_markdown(compare_page(runs, Asked()), "here")

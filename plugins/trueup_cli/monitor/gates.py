@@ -50,11 +50,12 @@ def status(
             echo(json.dumps(gate.to_dict(), allow_nan=False))
             continue
         doubt = "" if gate.code != "fine" or gate.state.verdict == "fine" else gate.state.sentence
-        note = f" {gate.note or doubt}" if gate.note or doubt else ""
+        note = gate.note or doubt
         why = "the registry has it or its check no longer" if gate.deleted else "no alias"
         apart = "" if gate.counts else f" ({why}: does not count)"
         estimate = sentence(gate.batch.estimate)
-        echo(f"{gate.uri} {gate.batch.time} {estimate}{note}{apart}")
+        estimate += ("" if estimate.endswith("?") else ".") + f" {note}" if note else ""
+        echo(f"{gate.uri} {gate.batch.time} {estimate}{apart}")
     raise click.exceptions.Exit(_worst({_CODES[gate.code] for gate in gates if gate.counts}))
 
 

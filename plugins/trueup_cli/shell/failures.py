@@ -24,10 +24,12 @@ _PHRASES = {
     "labels= with each class once": "--label once for each class",
     "or labels must name": "or --label must name",
     "Drop the argument": "Drop the option",
+    "greater_is_better=False": "--lower-is-better",
     "calibrated=False": "--no-calibrated",
     'aggregate="pool"': "--aggregate pool",
+    ", name another seed_key, or pass seed_key=None": " or name another seed_key",
 }
-_ASSIGNED = re.compile(r"\b(\w+)=(True\b|\w+(?=\(\))|)(?:\(\))?")
+_ASSIGNED = re.compile(r"\b(\w+)=(True\b|\w+(?=\(\))|)(?:\(\))?((?=[\w'\"\[{-]))?")
 _INDEX = re.compile(r"at index (\d+)$").search
 _LONG_NAME = re.compile(r"\b\w+_\w+\b")  # shorter ones may be words of the sentence
 
@@ -129,7 +131,7 @@ def refused(error: TrueupError, names: Mapping[str, str]) -> str:
     argument, text = error.argument or "", str(error)
     index = _INDEX(error.got or "")
     if index and "counted from 0" not in text:
-        text += f" Rows are counted from 0: it is row {int(index[1]) + 1} of the data."
+        text += " An index counts from 0."
     if argument not in names:
         return translated(text, names)
     return names[argument] + translated(text.removeprefix(argument), names)
@@ -142,10 +144,11 @@ def translated(message: str, names: Mapping[str, str]) -> str:
         return names[name].partition(" ")[0]
 
     def assigned(found: re.Match[str]) -> str:
-        name, value = found.groups()
+        name, value, more = found.groups()  # more: a value follows that stays as it is
         if name not in names:
             return found[0]
-        return option(name) if value in ("", "True") else f"{option(name)} {value}"
+        bare = value in ("", "True") and more is None
+        return option(name) if bare else f"{option(name)} {value}"
 
     for argument, words in _PHRASES.items():
         message = message.replace(argument, words)

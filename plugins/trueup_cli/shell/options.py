@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 TRACKING_URI = click.option("--tracking-uri", help="MLflow store; by default that of MLflow.")
+GREATER_IS_BETTER = click.option(
+    "--greater-is-better/--lower-is-better",
+    default=None,
+    help="Direction of the metric; lower by default. It must be said of one whose name says that "
+    "higher is better, such as val_accuracy.",
+)
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 

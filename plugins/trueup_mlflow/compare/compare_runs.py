@@ -16,6 +16,7 @@ from mlflow.exceptions import MlflowException
 from trueup.comparison import Comparison, compare, order_note
 from trueup.decide.pairing import Paired
 from trueup.errors import StateMismatchError, TrueupWarning
+from trueup_mlflow.compare.direction import direction
 from trueup_mlflow.compare.pipelines import TwoPipelines
 from trueup_mlflow.compare.seed_runs import RunReader
 from trueup_mlflow.write.decision_figures import comparison_figure
@@ -56,7 +57,7 @@ def compare_runs(
     paired: Paired = "auto",
     min_effect: float = 0.0,
     confidence_level: float = 0.95,
-    greater_is_better: bool = False,
+    greater_is_better: bool | None = None,
     allow_failed: bool = False,
     allow_mismatch: bool = False,
     candidate_name: str = "candidate",
@@ -78,8 +79,11 @@ def compare_runs(
         Experiments to search; all active ones by default.
     client : MlflowClient, optional
         Client of the tracking store; that of the current tracking URI by default.
-    paired, min_effect, confidence_level, greater_is_better, allow_failed
+    paired, min_effect, confidence_level, allow_failed
         As in :func:`trueup.comparison.compare`. A run that did not finish is a failed seed.
+    greater_is_better : bool, optional
+        Direction of the metric. Lower is better by default; a metric whose name says otherwise,
+        such as ``"val_accuracy"``, is refused until the direction is given.
     allow_mismatch : bool, default False
         Compare although fingerprints differ, and record it.
     candidate_name, baseline_name : str
@@ -95,7 +99,7 @@ def compare_runs(
     ------
     InvalidInputError
         If a filter matches no run, both match the same run, a seed is missing, doubled or failed,
-        or the metric is not there.
+        the metric is not there, or its name says that higher is better and nothing else does.
     StateMismatchError
         If the fingerprints of two runs that meet differ: their numbers come from other rows.
 
@@ -139,11 +143,12 @@ def compare_and_log(
 ) -> LoggedComparison:
     """Read both pipelines, decide, and log the decision; see :func:`compare_runs`.
 
-    ``how`` holds keywords of :func:`trueup.comparison.compare`. The default names stand for what
+    ``how`` holds keywords of :func:`compare_runs`. The default names stand for what
     the filters ask for.
     """
     both = TwoPipelines(reader.read("candidate", candidate), reader.read("baseline", baseline))
     both.check(metric, allow_failed=how["allow_failed"])
+    how = {**how, "greater_is_better": direction(metric, how["greater_is_better"])}
     comparison = compare(*both.values(metric), **how)
     checked = _check_fingerprints(comparison, both, metric, allow_mismatch)
     own_rows = both.seeds_with_own_rows(metric)

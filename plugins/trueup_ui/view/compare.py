@@ -11,7 +11,7 @@ from trueup_mlflow.compare.stored_run import PARENT_TAG, StoredRun
 from trueup_mlflow.write.items import COMPARISON_ROLE, calibrated_key
 from trueup_ui.view.charts import Axis, Tick
 from trueup_ui.view.experiment import common_decimals, mean_and_sd
-from trueup_ui.view.pairs import Pair, compare_pair, paired_values
+from trueup_ui.view.pairs import Pair, compare_pair, paired_values, undirected
 from trueup_ui.view.pipelines import Pipeline, count_text, group
 from trueup_ui.view.seeds import Spread, finished_values, metric_keys
 
@@ -26,7 +26,7 @@ class Asked:
 
     metric: str = ""
     by: str = ""
-    higher: bool = False
+    higher: bool | None = None  # whether higher values are better; None where it is not said
     chosen: tuple[str, ...] = ()
     first: str = ""
     second: str = ""
@@ -86,6 +86,11 @@ class ComparePage:
     figure: PairFigure | None
     logged: tuple[LoggedDecision, ...]
 
+    @property
+    def undirected(self) -> str:
+        """Why nothing is compared, where it is not known which values are better."""
+        return undirected(self.asked.metric, self.asked.higher)
+
 
 def compare_page(runs: Sequence[StoredRun], asked: Asked) -> ComparePage:
     """Return the page of an experiment."""
@@ -143,9 +148,9 @@ def _metrics(runs: Sequence[StoredRun]) -> list[str]:
 
 
 def _measured(
-    pipelines: Sequence[Pipeline], metric: str, *, higher: bool
+    pipelines: Sequence[Pipeline], metric: str, *, higher: bool | None
 ) -> list[MeasuredPipeline]:
-    """Return the pipelines that have the metric, the best mean first."""
+    """Return the pipelines that have the metric, the best mean first where one is better."""
     values = {one.key: finished_values(one.runs, metric) for one in pipelines}
     spreads = {key: Spread.of([*found.values()]) for key, found in values.items()}
     decimals = common_decimals(spreads.values())
@@ -159,6 +164,8 @@ def _measured(
         for one in pipelines
         if (spread := spreads[one.key]) is not None
     ]
+    if undirected(metric, higher):
+        return sorted(shown, key=lambda one: one.pipeline.name)
     return sorted(shown, key=lambda one: -one.spread.mean if higher else one.spread.mean)
 
 
@@ -171,7 +178,7 @@ def _detail(shown: Sequence[MeasuredPipeline], asked: Asked) -> tuple[str, str]:
 
 
 def _figure(
-    shown: Sequence[MeasuredPipeline], keys: tuple[str, str], metric: str, *, higher: bool
+    shown: Sequence[MeasuredPipeline], keys: tuple[str, str], metric: str, *, higher: bool | None
 ) -> PairFigure | None:
     by_key = {one.pipeline.key: one for one in shown}
     if keys[0] not in by_key:
@@ -193,7 +200,7 @@ def _figure(
     )
 
 
-def _order_note(pair: Pair, metric: str, *, higher: bool) -> str:
+def _order_note(pair: Pair, metric: str, *, higher: bool | None) -> str:
     """Say where the vanilla metric ranks the two the other way round."""
     vanilla = metric.removeprefix(calibrated_key(""))
     if vanilla == metric or pair.comparison is None:
@@ -218,8 +225,9 @@ def escaped(text: str) -> str:
 
 def as_markdown(page: ComparePage, address: str) -> str:
     """Return a table of the pipelines, each decision in a sentence, and a link to the page."""
+    better = "" if page.undirected else f", {'higher' if page.asked.higher else 'lower'} is better"
     lines = [
-        f"**{escaped(page.asked.metric)}**, mean ± sd over seeds",
+        f"**{escaped(page.asked.metric)}**, mean ± sd over seeds{better}",
         "",
         "| pipeline | mean ± sd | seeds |",
         "|---|---|---|",

@@ -16,6 +16,7 @@ from trueup_mlflow.write.items import (
 )
 from trueup_ui.view.charts import Axis, Strip, Tick, strip
 from trueup_ui.view.numbers import MISSING, decimals_of, fixed, percent
+from trueup_ui.view.pairs import undirected
 from trueup_ui.view.pipelines import Pipeline, group, trainings
 from trueup_ui.view.seeds import PipelineSeeds, Spread, metric_keys, summarise
 
@@ -31,7 +32,7 @@ class Choice:
     metric: str = ""  # ``K``; "" for the first one
     by: str = ""  # how runs are grouped, see :func:`trueup_ui.view.pipelines.group`
     order: Order = "calibrated"  # one of ``ORDERS``
-    higher: bool = False  # whether higher values are better
+    higher: bool | None = None  # whether higher values are better; None where it is not said
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,11 @@ class ExperimentPage:
         """Pipelines whose rank the calibration changes."""
         return sum(row.moved != 0 for row in self.rows)
 
+    @property
+    def undirected(self) -> str:
+        """Why no pipeline has a rank, where it is not known which values are better."""
+        return undirected(self.choice.metric, self.choice.higher)
+
 
 def experiment_page(runs: Sequence[StoredRun], choice: Choice) -> ExperimentPage:
     """Return the page of an experiment."""
@@ -92,17 +98,22 @@ def experiment_page(runs: Sequence[StoredRun], choice: Choice) -> ExperimentPage
     metric = choice.metric if choice.metric in metrics else (metrics[0] if metrics else "")
     twins = any(calibrated_key(metric) in run.metrics for run in trained)
     found = [summarise(one, metric, others_have=twins) for one in grouping.pipelines]
-    ordered = _ordered(found, choice)
+    choice = replace(choice, metric=metric)
+    unranked = bool(undirected(metric, choice.higher))
+    by_value = unranked and choice.order in ("calibrated", "vanilla")
+    ordered = _ordered(found, replace(choice, order="name") if by_value else choice)
     shown = ordered[:MOST_ROWS]
     axis = Axis.over(value for one in shown for value in _all_values(one))
-    ranks, vanilla_ranks = _both_ranks(ordered, choice.higher)
+    ranks, vanilla_ranks = (
+        ([None] * len(ordered),) * 2 if unranked else _both_ranks(ordered, bool(choice.higher))
+    )
     decimals = common_decimals(one.calibrated or one.vanilla for one in shown)
     rows = tuple(
         _row(one, axis, (rank, before), decimals)
         for one, rank, before in zip(shown, ranks, vanilla_ranks, strict=False)
     )
     return ExperimentPage(
-        replace(choice, metric=metric),
+        choice,
         tuple(metrics),
         grouping.by,
         rows,

@@ -10,6 +10,7 @@ from typing import Literal
 from trueup.comparison import Comparison, compare
 from trueup.decide.pairing import Seed
 from trueup.errors import TrueupError
+from trueup_mlflow.compare.direction import is_score_by_name
 from trueup_mlflow.compare.pipelines import TwoPipelines
 from trueup_mlflow.compare.seed_runs import SeedRuns
 from trueup_mlflow.compare.stored_run import StoredRun
@@ -75,9 +76,22 @@ class Pair:
         return self.comparison.sentence(self.first.name, self.second.name)
 
 
-def compare_pair(first: Pipeline, second: Pipeline, metric: str, *, higher: bool) -> Pair:
-    """Decide between two pipelines on one metric."""
+def undirected(metric: str, higher: bool | None) -> str:
+    """Return why a metric is neither ranked nor compared; "" where its direction is known."""
+    if higher is not None or not is_score_by_name(metric):
+        return ""
+    return (
+        f"Not ranked or compared: the name of {metric} says that higher is better, and lower is "
+        'taken as better until the direction is said. Choose "Better is: higher" on its page, or '
+        "pass --greater-is-better to trueup report."
+    )
+
+
+def compare_pair(first: Pipeline, second: Pipeline, metric: str, *, higher: bool | None) -> Pair:
+    """Decide between two pipelines on one metric; without ``higher`` lower values are better."""
     both = TwoPipelines(_one_of_each_seed(first.runs), _one_of_each_seed(second.runs))
+    if reason := undirected(metric, higher):
+        return Pair(first, second, both, None, reason)
     if late := both.late_twin(metric):
         return Pair(first, second, both, None, f"Calibrated values of another step: {late}.")
     numbered = any(run.seed is None for run in (*first.runs, *second.runs))
@@ -85,7 +99,7 @@ def compare_pair(first: Pipeline, second: Pipeline, metric: str, *, higher: bool
         found = compare(
             *both.values(metric),
             paired=False if numbered else "auto",
-            greater_is_better=higher,
+            greater_is_better=bool(higher),
             allow_failed=True,
         )
     except TrueupError as refusal:

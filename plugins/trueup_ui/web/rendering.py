@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from trueup_mlflow.compare.direction import is_score_by_name
 from trueup_ui.view import numbers
 from trueup_ui.view.models import reasons_of
 
@@ -37,6 +38,7 @@ def environment() -> Environment:
         "json": json_text,
         "when": when,
         "day": day,
+        "is_score": is_score_by_name,
     }
     return found
 

@@ -16,6 +16,7 @@ from mlflow import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup.replace_file import replace_file
+from trueup_mlflow.compare.direction import direction
 from trueup_mlflow.compare.stored_run import StoredRun
 from trueup_mlflow.write.items import calibrated_key
 from trueup_mlflow.write.runs import store_of
@@ -90,6 +91,7 @@ def _require_choice(runs: Sequence[StoredRun], choice: Choice) -> None:
         raise InvalidInputError(
             "metric must be a vanilla key of the runs", repr(choice.metric), f"They have {known}."
         )
+    direction(choice.metric, choice.higher)
 
 
 def _asked(runs: Sequence[StoredRun], choice: Choice) -> Asked:

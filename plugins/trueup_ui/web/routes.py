@@ -30,6 +30,9 @@ from trueup_ui.view.pipelines import Pipeline, choices
 from trueup_ui.web.pages import Answer, Pages
 from trueup_ui.web.rendering import Links
 
+_BETTER: Mapping[bool | None, str] = {None: "", True: "higher", False: "lower"}
+_HIGHER = {word: higher for higher, word in _BETTER.items()}
+
 
 def _chosen(pages: Pages, request: Request) -> Response:
     experiment = request.query_params.get("experiment", "")
@@ -59,7 +62,7 @@ def _choice(request: Request) -> Choice:
         asked.get("metric", ""),
         asked.get("by", ""),
         order if order in ORDERS else ORDERS[0],
-        asked.get("better") == "higher",
+        _HIGHER.get(asked.get("better", "")),
     )
 
 
@@ -106,7 +109,7 @@ def _compared(request: Request) -> Asked:
     return Asked(
         query.get("metric", ""),
         query.get("by", ""),
-        query.get("better") == "higher",
+        _HIGHER.get(query.get("better", "")),
         tuple(query.getlist("p")),
         query.get("a", ""),
         query.get("b", ""),
@@ -121,7 +124,7 @@ def _link(links: Links, experiment: str, asked: Asked, page: str) -> str:
         page,
         metric=asked.metric,
         by=asked.by,
-        better="higher" if asked.higher else "",
+        better=_BETTER[asked.higher],
         p=asked.chosen,
         a=asked.first,
         b=asked.second,

@@ -87,7 +87,8 @@ def compare(
     'candidate'
     >>> print(decision)  # doctest: +NORMALIZE_WHITESPACE
     candidate beats baseline in 100% of 6 pairs that share a seed [54, 100];
-    mean of candidate - baseline -0.00533 [-0.00763, -0.00304] on these rows.
+    mean of candidate - baseline -0.00533 [-0.00763, -0.00304] (lower is better)
+    on these rows.
     """
     check_min_effect(min_effect)
     check_level("confidence_level", confidence_level)

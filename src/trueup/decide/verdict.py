@@ -142,7 +142,9 @@ class Comparison(Presented):
 
     def _size(self, candidate: str, baseline: str) -> str:
         ends = _bracket((self.low, self.high), 1.0, "+.3g")
-        size = f"mean of {candidate} - {baseline} {self.difference:+.3g} {ends} on these rows"
+        better = "(higher is better)" if self.greater_is_better else "(lower is better)"
+        difference = f"mean of {candidate} - {baseline} {self.difference:+.3g} {ends}"
+        size = f"{difference} {better} on these rows"
         return size if self.rows is None else f"{size}, over seeds and at any time"
 
     def _remarks(self) -> list[str]:

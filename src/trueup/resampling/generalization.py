@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from joblib import Parallel, delayed
@@ -32,6 +32,7 @@ def generalization_error(
     calibrated: bool = True,
     n_jobs: int | None = None,
     groups: Any = None,
+    labels: Sequence[Any] | None = None,
     split: Split = _DEFAULT_SPLIT,
     confidence_level: float = 0.95,
     on_test_set: Callable[[int], object] | None = None,
@@ -43,7 +44,7 @@ def generalization_error(
     inducer : estimator or callable
         A scikit-learn estimator, which is cloned, or a training function
         ``inducer(X_train, y_train)`` that returns a function of X (or an object with ``predict``):
-        probabilities of the positive class or of each class in sorted order, or targets.
+        probabilities of the positive class or of each class in the order of ``labels``, or targets.
     X : array-like, data frame or sparse matrix of n rows
         Features.
     y : array-like of shape (n,)
@@ -65,6 +66,11 @@ def generalization_error(
         Processes, as in joblib; the result does not depend on it.
     groups : array-like of shape (n,), optional
         Groups of the rows, for grouped splitters.
+    labels : sequence, optional
+        The classes in order, the positive one last; sorted by default. It must be given where the
+        result depends on which class is positive and y is not 0 and 1: for "average_precision", for
+        a function with ``pos_label=1``, and for predictions of one column that a function returns.
+        A ``measure`` then gets the places of the classes, 0 and 1, as ``y_true``.
     split : Split, default CrossFit(5)
         Which rows of a test set fit the bias and which are scored.
     confidence_level : float, default 0.95
@@ -81,7 +87,7 @@ def generalization_error(
     Raises
     ------
     InvalidInputError
-        If an argument has the wrong shape, type or range.
+        If an argument has the wrong shape, type or range, or the positive class is not known.
     UndefinedMetricError
         If a test set has no value: one class only for AUC, too few rows for the bias.
 
@@ -126,6 +132,7 @@ def generalization_error(
         resampling,
         loss=loss,
         aggregate=aggregate,
+        labels=labels,
         bias_split=split if calibrated else None,
         confidence_level=confidence_level,
         classifier=is_classifying(inducer),
@@ -155,6 +162,7 @@ def resample(
     *,
     loss: Any,
     aggregate: Aggregate,
+    labels: Sequence[Any] | None,
     bias_split: Split | None,
     confidence_level: float,
     classifier: bool,
@@ -163,15 +171,15 @@ def resample(
 ) -> GEEstimate:
     """Check the arguments, draw the splits of X, y and groups, and carry them out."""
     X, y, groups = read_data(*data)
-    labels = column(y, "y")
+    y_true = column(y, "y")
     check_aggregate(aggregate)
     if bias_split is not None and not isinstance(bias_split, Split):
         raise InvalidInputError(
             "split must be a Split", repr(bias_split), "Pass CrossFit(), HoldOut() or InSample()."
         )
-    measure = read_measure(loss, labels)
+    measure = read_measure(loss, y_true, labels)
     classifier = classifier or measure.classes is not None
-    splits = read_splits(resampling, X, labels, groups, classifier=classifier)
+    splits = read_splits(resampling, X, y_true, groups, classifier=classifier)
     bias_split = bias_split if measure.point_wise else None
     plan = Plan(measure, splits, aggregate, bias_split, confidence_level)
     how = "list" if on_test_set is None else "generator"  # which not every backend knows
@@ -182,4 +190,4 @@ def resample(
         predicted.append(one)
         if on_test_set is not None:
             on_test_set(1)
-    return aggregated(predicted, labels, plan)
+    return aggregated(predicted, y_true, plan)

@@ -72,25 +72,38 @@ def is_classifying(inducer: Any) -> bool:
 
 
 def _respond(model: Any, X: Any, measure: Measure) -> Array:
-    if not hasattr(model, "predict"):
-        if not callable(model):
+    if hasattr(model, "predict"):
+        response = _best_score(model) if measure.response == "score" else measure.response
+        if not hasattr(model, response):
             raise InvalidInputError(
-                "a training function must return a model or a function of X",
-                repr(model),
-                "Return the function that predicts.",
+                f"inducer must have {response} for {measure.name}",
+                f"{type(model).__name__}",
+                "Use an estimator of probabilities, or another loss.",
             )
-        return as_array(model(X), "y_pred")
-    response = _best_score(model) if measure.response == "score" else measure.response
-    if not hasattr(model, response):
+        values = np.asarray(getattr(model, response)(X))
+    elif callable(model):
+        response, values = "call", as_array(model(X), "y_pred")
+    else:
         raise InvalidInputError(
-            f"inducer must have {response} for {measure.name}",
-            f"{type(model).__name__}",
-            "Use an estimator of probabilities, or another loss.",
+            "a training function must return a model or a function of X",
+            repr(model),
+            "Return the function that predicts.",
         )
-    values = np.asarray(getattr(model, response)(X))
-    if response == "predict_proba" and measure.classes is not None:
-        values = _all_columns(values, getattr(model, "classes_", measure.classes), measure.classes)
+    known = getattr(model, "classes_", None)
+    if measure.classes is not None and known is not None:
+        values = _in_order(values, response, known, measure.classes)
+    if values.ndim == 1 and known is None and not measure.names_positive:
+        _refuse_one_column(measure)
     return values[:, 1] if values.ndim == 2 and values.shape[1] == 2 else values
+
+
+def _refuse_one_column(measure: Measure) -> None:
+    assert measure.classes is not None
+    raise InvalidInputError(
+        "labels must name the classes, the positive one last, for predictions of one column",
+        f"y of {', '.join(map(repr, measure.classes.tolist()))}",
+        "Pass labels=[negative, positive], or y as 0 and 1.",
+    )
 
 
 def _best_score(model: Any) -> str:
@@ -98,10 +111,22 @@ def _best_score(model: Any) -> str:
     return next(name for name in names if hasattr(model, name))
 
 
-def _all_columns(proba: Array, known: Any, classes: Array) -> Array:
-    """Give a class that the training set lacked the probability zero."""
-    if len(known) == len(classes):
-        return proba
-    full = np.zeros((len(proba), len(classes)))
-    full[:, np.searchsorted(classes, np.asarray(known))] = proba
+def _in_order(values: Array, response: str, known: Any, classes: Array) -> Array:
+    """Bring what a model says of its classes into our order of them.
+
+    A class that its training set lacked gets the probability zero.
+    """
+    names, order = np.asarray(known).tolist(), classes.tolist()
+    if names == order:
+        return values
+    if response == "decision_function" and values.ndim == 1:
+        return -values if names == order[::-1] else values
+    if response != "predict_proba" or values.ndim != 2:
+        return values
+    if not set(names) <= set(order):
+        raise InvalidInputError(
+            f"classes_ of the model must be those of y, {order}", f"{names}", "Train on y as it is."
+        )
+    full = np.zeros((len(values), len(order)))
+    full[:, [order.index(name) for name in names]] = values
     return full

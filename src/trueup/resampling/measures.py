@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from trueup.errors import InvalidInputError, UndefinedMetricError
 from trueup.evaluation.evaluate import evaluate
 from trueup.losses import LOSSES, Loss, get_loss
 from trueup.read.rows import read_rows
+from trueup.resampling.positive import check_labels, check_positive, says_positive, takes_positive
 from trueup.resampling.strategies import IndexArray
 from trueup.splits import Split
 
@@ -33,6 +34,7 @@ class Measure:
     It is the mean of a ``loss``, whose calibrated value fits a bias on the rows of the set, or a
     ``function`` of the set as a whole, such as AUC: that has no value per row and no bias term.
     ``response`` is the method of a model that it takes; ``classes`` are None where y is a number.
+    Where ``names_positive`` is False, nothing says which of the two classes is positive.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Measure:
     loss: Loss | None = None
     function: SetFunction | None = None
     greater_is_better: bool | None = False
+    names_positive: bool = True
 
     @property
     def point_wise(self) -> bool:
@@ -82,27 +85,50 @@ def _ranked(name: str, classes: Array) -> Measure:
 _FIX_SET = 'Use stratified folds, or aggregate="pool".'
 
 
-def read_measure(loss: Any, y: Array) -> Measure:
+def read_measure(loss: Any, y: Array, labels: Sequence[Any] | None = None) -> Measure:
     """Return the measure of a name, a Loss, or a function ``measure(y_true, y_score)``.
 
-    Refused are unknown names, and labels that do not fit the measure.
+    ``labels`` are the classes, the positive one last. Refused are unknown names, labels that do not
+    fit the measure, and a measure that would have to guess which class is positive.
     """
-    if isinstance(loss, str) and loss in _RANK_MEASURES:
-        classes = _classes(y)
-        if len(classes) != 2:
-            raise InvalidInputError(
-                f"y must hold two classes for {loss}",
-                f"{len(classes)}",
-                "Pass a function measure(y_true, y_score) for more.",
-            )
-        return _ranked(loss, classes)
-    if isinstance(loss, (str, Loss)):
-        return _loss_measure(loss, y)
+    if not isinstance(loss, (str, Loss)):
+        return _of_function(loss, y, labels)
+    ranks = isinstance(loss, str) and loss in _RANK_MEASURES
+    if not ranks and (not isinstance(loss, str) or loss in LOSSES):
+        return _loss_measure(loss, y, labels)
+    if not ranks:
+        raise InvalidInputError(f"loss must be {_KNOWN}", repr(loss), "Check the spelling.")
+    classes = _classes(y, labels)
+    if len(classes) != 2:
+        raise InvalidInputError(
+            f"y must hold two classes for {loss}",
+            f"{len(classes)}",
+            "Pass a function measure(y_true, y_score) for more.",
+        )
+    if labels is None and loss == "average_precision":
+        check_positive(loss, y, _FIX_POSITIVE)
+    return replace(_ranked(loss, classes), names_positive=labels is not None or says_positive(y))
+
+
+_FIX_POSITIVE = "Pass labels=[negative, positive]."
+
+
+def _of_function(loss: Any, y: Array, labels: Sequence[Any] | None) -> Measure:
+    """Return the measure of a function, which gets 0 and 1 where the classes are named."""
     if not callable(loss):
         raise InvalidInputError(f"loss must be {_KNOWN}", repr(loss), "Check the spelling.")
     name = getattr(loss, "__name__", type(loss).__name__)
     greater = getattr(loss, "greater_is_better", _direction(name))
-    return Measure(name, "score", function=loss, greater_is_better=greater)
+    if labels is None:
+        if takes_positive(loss, {}):
+            check_positive(name, y, _FIX_POSITIVE)
+        return Measure(name, "score", function=loss, greater_is_better=greater)
+    classes = _classes(y, labels)
+
+    def function(y: Array, y_pred: Array) -> float:
+        return float(loss(np.argmax(y[:, None] == classes, axis=1), y_pred))
+
+    return Measure(name, "score", classes, function=function, greater_is_better=greater)
 
 
 def _direction(name: str) -> bool | None:
@@ -115,24 +141,29 @@ def _direction(name: str) -> bool | None:
 _KNOWN = f"one of {sorted((*LOSSES, *_RANK_MEASURES))}, a Loss or a function"
 
 
-def _loss_measure(loss: str | Loss, y: Array) -> Measure:
-    if isinstance(loss, str) and loss not in LOSSES:
-        raise InvalidInputError(f"loss must be {_KNOWN}", repr(loss), "Check the spelling.")
+def _loss_measure(loss: str | Loss, y: Array, labels: Sequence[Any] | None) -> Measure:
     chosen = get_loss(loss)
     if chosen.task in ("binary", "multiclass"):
-        return Measure(chosen.name, "predict_proba", _classes(y), chosen)
+        named = labels is not None or says_positive(y)
+        classes = _classes(y, labels)
+        return Measure(chosen.name, "predict_proba", classes, chosen, names_positive=named)
+    if labels is not None:
+        raise InvalidInputError(
+            f"labels must be left out with loss {chosen.name!r}", repr(labels), "Drop the argument."
+        )
     return Measure(chosen.name, "predict", loss=chosen)
 
 
-def _classes(y: Array) -> Array:
+def _classes(y: Array, labels: Sequence[Any] | None) -> Array:
+    """Return the classes in the order of the columns of probabilities."""
     try:
-        classes = np.unique(y)
+        found = np.unique(y)
     except TypeError:
         raise InvalidInputError(
             "y must hold labels of one type", f"dtype {y.dtype}", "Drop or fix the rows."
         ) from None
-    if len(classes) < 2:
+    if len(found) < 2:
         raise InvalidInputError(
             "y must hold at least two classes", "1 class", "Pass rows of each class."
         )
-    return classes
+    return found if labels is None else check_labels(y, labels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ def nested_resampling(
     calibrated: bool = True,
     n_jobs: int | None = None,
     groups: Any = None,
+    labels: Sequence[Any] | None = None,
     split: Split = _DEFAULT_SPLIT,
     confidence_level: float = 0.95,
 ) -> GEEstimate:
@@ -56,7 +57,7 @@ def nested_resampling(
         outer training set, so it can't be given as pairs.
     loss : str, Loss or callable, default "log_loss"
         What is measured on the outer test sets; the tuner has its own measure.
-    aggregate, calibrated, n_jobs, split, confidence_level
+    aggregate, calibrated, n_jobs, labels, split, confidence_level
         As in :func:`generalization_error`.
     groups : array-like of shape (n,), optional
         Groups of the rows; the tuner is given those of its training rows.
@@ -108,6 +109,7 @@ def nested_resampling(
         outer,
         loss=loss,
         aggregate=aggregate,
+        labels=labels,
         bias_split=split if calibrated else None,
         confidence_level=confidence_level,
         classifier=is_classifying(tuner),

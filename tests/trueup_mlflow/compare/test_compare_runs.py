@@ -393,3 +393,18 @@ def test_a_run_that_a_filter_names_by_its_id_is_called_by_its_name(store):
         store.log(name, values, parent=ids[-1])
     store.compare(f"run_id = '{ids[0]}'", f"tags.mlflow.parentRunId = '{ids[1]}'")
     assert store.comparison_run().info.run_name == "the deep beats the mlp"
+
+
+def test_a_score_is_compared_only_where_its_direction_is_said(store):
+    for model, values in (("deep", DEEP), ("mlp", BASE)):
+        for seed, value in values.items():
+            store.log(model, {seed: value}, metrics={"val_auc": 1.0 - value})
+    with pytest.raises(InvalidInputError, match="got 'val_auc', whose name says that higher is"):
+        store.compare(metric="val_auc")
+    assert store.comparisons() == []
+    with pytest.warns(TrueupWarning, match="no fingerprint"):
+        higher = store.compare(metric="val_auc", greater_is_better=True)
+    assert (higher.verdict, higher.greater_is_better) == ("candidate", True)
+    assert "(higher is better)" in str(higher)
+    with pytest.warns(TrueupWarning, match="no fingerprint"):
+        assert store.compare(metric="val_auc", greater_is_better=False).verdict == "baseline"

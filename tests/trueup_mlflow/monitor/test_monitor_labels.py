@@ -16,6 +16,8 @@ from tests.trueup_mlflow.monitored import URI, draw, register, registered, versi
 from trueup.errors import InvalidInputError, TrueupWarning
 from trueup_cli.monitor.commands import monitor as command
 from trueup_mlflow import monitor
+from trueup_mlflow.monitor.batch.labels import late_labels
+from trueup_mlflow.monitor.batch.schema import Schema
 from trueup_mlflow.monitor.check.registered_model import resolve
 from trueup_mlflow.monitor.store import MonitorStore
 from trueup_mlflow.write.monitor_items import CHECK_URI_TAG, CHECKED_URI_TAG, check_name
@@ -331,3 +333,17 @@ def test_a_deleted_version_or_check_is_said_and_does_not_count(
     assert "(the registry has it or its check no longer: does not count)" in said
     with pytest.raises(InvalidInputError, match="must be of versions with a batch and a check"):
         monitor.status([f"models:/{name}"])
+
+
+@pytest.mark.parametrize(
+    ("values", "first"),
+    [(["yes", "Zed", "Any"], "'Zed'"), ([0, 1, 1], "0"), ([True, False, True], "True")],
+)
+def test_a_label_of_no_class_is_shown_as_it_is_at_its_row_of_the_table(values, first):
+    schema = Schema("y", "id", (), True, {}, {}, classes=("no", "yes"))
+    rows = zip(["a", "b", "c"], values, strict=True)
+    lost, again = ("x", None), ("w", "no")
+    table = pd.DataFrame([lost, again, again, *rows], columns=["id", "y"], dtype=object)
+    index = 4 if values[0] == "yes" else 3
+    with pytest.raises(InvalidInputError, match=f"got {first} at index {index}. Name them"):
+        late_labels(table, schema)

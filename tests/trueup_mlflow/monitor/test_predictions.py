@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import mlflow
 import numpy as np
 import pandas as pd
@@ -154,6 +156,7 @@ def test_running_numbers_and_time_stamps_are_left_out_with_a_word(tmp_path):
 def test_packages_that_differ_from_what_the_model_asks_for_are_named(tmp_path, caplog):
     path = str(tmp_path / "model")
     asked = ["numpy<1", "pandas>=1", "trueup-of-tomorrow", 'torch<1; python_version < "3"']
+    asked += ["xgboost>=1"] * (find_spec("xgboost") is not None)  # maybe as xgboost-cpu
     mlflow.pyfunc.save_model(path, python_model=Gives(two_columns), pip_requirements=asked)
     LoadedModel.load(path)
     said = [one.getMessage() for one in caplog.records if one.name == "trueup"]
@@ -162,6 +165,7 @@ def test_packages_that_differ_from_what_the_model_asks_for_are_named(tmp_path, c
     assert "trueup-of-tomorrow (none is installed)" in said[0]
     assert "pandas" not in said[0]
     assert "torch" not in said[0]
+    assert "xgboost" not in said[0]
 
 
 def test_a_refusal_by_the_model_names_columns_and_types_and_shows_no_cell(tmp_path):

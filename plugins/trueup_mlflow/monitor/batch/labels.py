@@ -47,8 +47,8 @@ def late_labels(table: pd.DataFrame, schema: Schema) -> LateLabels:
             "Add them.",
         )
     _require_kind(table[row_id], schema)
-    labelled = table[[row_id, target]].dropna()
-    present = labelled.drop_duplicates(ignore_index=True)  # exports overlap
+    labelled = table[[row_id, target]].reset_index(drop=True).dropna()
+    present = labelled.drop_duplicates()  # exports overlap
     repeated = present[row_id].duplicated()
     if repeated.any():
         raise InvalidInputError(
@@ -56,7 +56,7 @@ def late_labels(table: pd.DataFrame, schema: Schema) -> LateLabels:
             f"two for {present[row_id][repeated].iloc[0]}",
             "Drop the repeats.",
         )
-    labels = label_numbers("labelled", present[target], schema.classes)
+    labels = label_numbers("labelled", present[target], schema.classes, present.index.to_numpy())
     if schema.binary and not is_binary(labels):
         index = int(np.flatnonzero(~np.isin(labels, (0.0, 1.0)))[0])
         raise InvalidInputError(

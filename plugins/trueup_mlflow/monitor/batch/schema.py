@@ -15,6 +15,7 @@ from trueup.monitoring.inputs import finite_vector, is_binary
 from trueup.monitoring.learning import SCALE_PRIOR
 from trueup.monitoring.metrics import DEFAULT_METRIC
 from trueup.monitoring.trust.alarms import ReferenceProfile
+from trueup.read.columns import shown
 
 IdKind = Literal["integer", "text"]
 
@@ -173,16 +174,21 @@ def target_classes(labels: pd.Series, known: Sequence[Any]) -> tuple[str, ...]:
     )
 
 
-def label_numbers(name: str, labels: Any, classes: Sequence[str]) -> NDArray[np.float64]:
-    """Return labels as numbers: 1 for the positive class, 0 for the negative one."""
+def label_numbers(
+    name: str, labels: Any, classes: Sequence[str], rows: NDArray[np.intp] | None = None
+) -> NDArray[np.float64]:
+    """Return labels as numbers: 1 for the positive class, 0 for the negative one.
+
+    ``rows`` says which rows of the user's table they are, where these are not all.
+    """
     if not classes:
         return finite_vector(name, labels)
     found = [class_name(value) for value in labels]
-    unknown = sorted({one for one in found if one not in classes})
-    if unknown:
+    unknown = next((i for i, one in enumerate(found) if one not in classes), None)
+    if unknown is not None:
         raise InvalidInputError(
             f"{name} must be one of the classes {list(classes)}",
-            f"{unknown[0]!r} at index {found.index(unknown[0])}",
+            f"{shown(list(labels)[unknown])} at index {unknown if rows is None else rows[unknown]}",
             "Name them as in the reference.",
         )
     return np.array([one == classes[1] for one in found], dtype=np.float64)

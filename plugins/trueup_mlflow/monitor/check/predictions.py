@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import tempfile
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from packaging.requirements import InvalidRequirement, Requirement
 
 from trueup.errors import InvalidInputError
+from trueup.extras import installed_version
 from trueup.monitoring.panel.fitting import is_refittable
 from trueup_mlflow.log.evaluated_model import raw_model
 from trueup_mlflow.monitor.batch.schema import Schema, class_name
@@ -209,9 +209,8 @@ def _other_package(line: str) -> str:
         return ""
     if asked.marker is not None and not asked.marker.evaluate():
         return ""
-    try:
-        installed = version(asked.name)
-    except PackageNotFoundError:
+    installed = installed_version(asked.name)
+    if installed is None:
         return f"{line} (none is installed)"
     fits = asked.specifier.contains(installed, prereleases=True)
     return "" if fits else f"{line} ({installed} is installed)"

@@ -200,7 +200,12 @@ def _of_record(learned: Learned) -> list[str]:
     spread = learned.outlook.log_sd * learned.stretch
     if spread <= _TOO_WIDE:
         return []
+    batches = "1 batch" if learned.labels == 1 else f"{learned.labels} batches"
     return [
-        f"the interval is {learned.high / learned.low:.2g}-fold, as the estimates for this stream "
-        f"are off by a factor of {np.exp(spread):.2g} or so"
+        f"the interval spans a factor of {_factor(learned.high / learned.low)}: after {batches} "
+        f"with labels an estimate may be off by a factor of {_factor(np.exp(spread))} or so"
     ]
+
+
+def _factor(value: float) -> str:
+    return format(value, ",.0f" if 10.0 <= value < 1e7 else ".2g")
