@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from trueup.evaluation.bias_cost import BiasTest as BiasTest
     from trueup.evaluation.bias_cost import bias_cost_interval as bias_cost_interval
     from trueup.evaluation.bias_cost import bias_test as bias_test
-    from trueup.evaluation.evaluate import calibrated_brier_score as calibrated_brier_score
-    from trueup.evaluation.evaluate import calibrated_log_loss as calibrated_log_loss
-    from trueup.evaluation.evaluate import (
+    from trueup.evaluation.calibrated_losses import calibrated_brier_score as calibrated_brier_score
+    from trueup.evaluation.calibrated_losses import calibrated_log_loss as calibrated_log_loss
+    from trueup.evaluation.calibrated_losses import (
         calibrated_mean_squared_error as calibrated_mean_squared_error,
     )
-    from trueup.evaluation.evaluate import (
+    from trueup.evaluation.calibrated_losses import (
         calibrated_poisson_deviance as calibrated_poisson_deviance,
     )
     from trueup.evaluation.evaluate import evaluate as evaluate

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from inspect import Parameter, signature
+
 import pytest
 
 import trueup
@@ -13,6 +16,11 @@ ROWS = [0, 1] * 50, [0.3, 0.8] * 50
 @pytest.mark.parametrize(
     ("function", "name", "meant"),
     [
+        (trueup.evaluate, "y_proba", "y_pred"),
+        (trueup.evaluate, "weights", "sample_weight"),
+        (trueup.evaluate_files, "y_pred", "y_proba"),
+        (trueup.evaluate_files, "logit", "y_logit"),
+        (trueup.evaluate_files, "weight", "sample_weight"),
         (trueup.calibrated_log_loss, "y_prob", "y_proba"),
         (trueup.calibrated_log_loss, "y_pred", "y_proba"),
         (trueup.calibrated_log_loss, "logits", "y_logit"),
@@ -43,3 +51,10 @@ def test_without_a_near_one_all_are_listed_and_those_that_are_given_are_refused(
         log_evaluation(*ROWS, zzz=1)
     with pytest.raises(TypeError, match=r"calibrated_log_loss\(\) got an .* keyword .*'loss'"):
         trueup.calibrated_log_loss(*ROWS, loss="brier_score")
+
+
+def test_the_signature_stays_that_of_the_function():
+    for function in (trueup.evaluate, trueup.evaluate_files):
+        kinds = {one.kind for one in signature(function).parameters.values()}
+        assert kinds == {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
+        assert pickle.loads(pickle.dumps(function)) is function

@@ -167,6 +167,16 @@ def test_rolling_takes_durations_and_dates(form, period, tmp_path):
     assert_same(found, expected(Y, P, split=split, times=when))
 
 
+def test_a_time_that_the_split_does_not_read_is_said(tmp_path):
+    path = str(tmp_path / "a.parquet")
+    FRAME.assign(when=np.arange(N)).to_parquet(path)
+    assert (
+        "warning: --time has no effect with InSample()."
+        in evaluate(path, *ROLLING, "InSample").stderr
+    )
+    assert "warning" not in evaluate(path, *ROLLING, "Rolling(200)").stderr
+
+
 def test_dates_are_never_guessed_and_a_period_of_dates_has_a_unit(tmp_path):
     path = str(tmp_path / "a.csv")
     when = pd.Series(np.datetime64("2024-01-01") + np.arange(N) % 60)

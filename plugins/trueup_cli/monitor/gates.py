@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trueup.errors import InvalidInputError, TrueupError
-from trueup_cli.monitor.base import ABOVE, FINE, MODEL, NOT_TRUSTED, monitored, sentence
-from trueup_cli.shell.failures import BadInput
+from trueup_cli.monitor.base import ABOVE, FINE, MODEL, NAMES, NOT_TRUSTED, monitored, sentence
+from trueup_cli.shell.failures import BadInput, options_of_command, refused
 from trueup_cli.shell.output import echo
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def watch(
         for path, outcome in files:
             if isinstance(outcome, TrueupError):
                 codes.add(_BAD_INPUT)
-                echo(f"{path.name} {outcome}")
+                echo(f"{path.name} {refused(outcome, {**options_of_command(), **NAMES})}")
                 continue
             codes.add(FINE if outcome.trusted else NOT_TRUSTED)
             echo(f"{path.name} {sentence(outcome.to_dict())}")

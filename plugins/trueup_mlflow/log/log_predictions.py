@@ -8,9 +8,11 @@ from contextlib import suppress
 from typing import Any
 
 import mlflow
+import numpy as np
 
 import trueup
 from trueup.errors import InvalidInputError, UndefinedMetricError
+from trueup.read.columns import as_array
 from trueup_mlflow.log.arguments import check_options, check_place
 from trueup_mlflow.log.prediction_table import Place, write_call
 from trueup_mlflow.write.failures import describe, told, warn
@@ -69,7 +71,8 @@ def log_predictions(
 
     Notes
     -----
-    Rows on which the metric is undefined are stored all the same. Columns and fields keep their
+    Rows on which the metric is undefined are stored all the same, with a ``TrueupWarning``: the
+    backfill gives them a tag with the reason and no metric. Columns and fields keep their
     names as they are given, credentials included: the backfill finds them by name.
 
     Examples
@@ -89,8 +92,9 @@ def log_predictions(
     check_options(log_predictions, options)
     try:  # bad input is refused before it is stored; rows that can't be evaluated are stored
         trueup.evaluate(y_true, y_pred, **options)
-    except UndefinedMetricError:  # also where predictions are not finite
-        pass
+    except UndefinedMetricError as failure:  # also where predictions are not finite
+        with suppress(Exception):
+            warn(_kept_without_value(stem, failure, y_pred, options.get("y_logit")))
     except InvalidInputError:
         raise
     except Exception as failure:  # a failure of ours
@@ -111,3 +115,15 @@ def log_predictions(
         ):
             return f"{ARTIFACT_FOLDER}/{stem}.parquet"
     return None
+
+
+def _kept_without_value(stem: str, failure: Exception, *predictions: Any) -> str:
+    """Say what became of rows on which the metric is undefined, and how many are to blame."""
+    (given,) = (values for values in predictions if values is not None)
+    finite = np.isfinite(as_array(given, "predictions").astype(np.float64))
+    n_bad = int(np.count_nonzero(~(finite.all(axis=1) if finite.ndim == 2 else finite)))
+    bad = f", {n_bad} of them without a finite prediction" if n_bad else ""
+    return (
+        f"the {len(finite)} rows of {stem} are kept{bad}, but trueup backfill will skip them: "
+        f"{describe(failure)} Or log the rows that have a value under another name."
+    )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -26,12 +28,29 @@ from trueup.scoring.algorithm import Sample, score
 from trueup.scoring.result import Evaluation
 from trueup.splits import CrossFit, Rolling, Split, kernel_rule
 from trueup.summaries import LossSummary, summary_type
+from trueup.user_warning import warn_user
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _DEFAULT_SPLIT = CrossFit()
 _LONG = 20_000  # up to here rows cost little more one by one, and give the bias to 1e-12
 _LONG_GROUP = 1_000  # rows of a group from which its bins cost less than they
 
 
+def suggesting(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function answer a keyword that it does not take with the one that may be meant."""
+    known = dict.fromkeys(signature(function).parameters)
+
+    @wraps(function)
+    def called(*args: P.args, **options: P.kwargs) -> R:
+        if not options.keys() <= known.keys():
+            check_keywords(function.__name__, options, tuple(known))
+        return function(*args, **options)
+
+    return called
+
+
+@suggesting
 def evaluate(
     y_true: Any,
     y_pred: Any = None,
@@ -69,7 +88,7 @@ def evaluate(
         Integers or strings that identify the rows; the position by default. The fold of a row
         depends on its id alone.
     times : array-like of shape (n,), optional
-        Time of each row, for ``Rolling``.
+        Time of each row, for ``Rolling``; a warning where the split does not read it.
     sample_weight : array-like of shape (n,), optional
         Weights; for the metric, integer weights equal repeated rows exactly.
     fields : mapping of str to array-like of shape (n,), optional
@@ -122,6 +141,10 @@ def evaluate(
     row_id = given.pop("row_id")
     columns = {**given, "labels": labels}
     prediction = given["y_pred"] if y_logit is None else given["y_logit"]
+    if times is not None and kernel_rule(split) is not None:
+        warn_user(
+            f"times= has no effect with {split}. Choose a split by time, such as Rolling(period)."
+        )
     summary = _summary_for(loss, split, given["y_true"], prediction, times)
     if summary is not None:
         if times is not None:
@@ -144,95 +167,6 @@ def evaluate(
     fingerprint = rows_fingerprint(identities, rows.y_true, rows.weight)
     measured = _measured(fields, rows.loss, columns)
     return score(_sample(rows, split), split, fingerprint, measured)
-
-
-_OPTIONS = sorted({*(evaluate.__kwdefaults__ or ())} - {"loss", "y_logit"})
-_OF_PROBABILITIES = ("y_true", "y_proba", "y_logit", *_OPTIONS)
-_OF_NUMBERS = ("y_true", "y_pred", *_OPTIONS)
-
-
-def calibrated_log_loss(
-    y_true: Any, y_proba: Any = None, *, y_logit: Any = None, **options: Any
-) -> float:
-    """Return the calibrated log loss in nats; lower is better.
-
-    Parameters
-    ----------
-    y_true, y_proba, y_logit : array-like
-        As in :func:`evaluate`.
-    **options
-        Every other keyword of :func:`evaluate` but ``loss``.
-
-    Examples
-    --------
-    >>> from trueup import InSample, calibrated_log_loss
-    >>> round(calibrated_log_loss([0, 1, 1, 0], [0.4, 0.7, 0.9, 0.5], split=InSample()), 4)
-    0.3777
-    """
-    check_keywords("calibrated_log_loss", options, _OF_PROBABILITIES)
-    return evaluate(y_true, y_proba, y_logit=y_logit, loss="log_loss", **options).calibrated
-
-
-def calibrated_brier_score(
-    y_true: Any, y_proba: Any = None, *, y_logit: Any = None, **options: Any
-) -> float:
-    """Return the Brier score after the log loss's shift of the logits; in [0, 1], lower is better.
-
-    Parameters
-    ----------
-    y_true, y_proba, y_logit : array-like
-        As in :func:`evaluate`.
-    **options
-        Every other keyword of :func:`evaluate` but ``loss``.
-
-    Examples
-    --------
-    >>> from trueup import InSample, calibrated_brier_score
-    >>> round(calibrated_brier_score([0, 1, 0, 1], [0.6, 0.8, 0.5, 0.7], split=InSample()), 4)
-    0.1546
-    """
-    check_keywords("calibrated_brier_score", options, _OF_PROBABILITIES)
-    return evaluate(y_true, y_proba, y_logit=y_logit, loss="brier_score", **options).calibrated
-
-
-def calibrated_mean_squared_error(y_true: Any, y_pred: Any, **options: Any) -> float:
-    """Return the mean squared error after the mean residual was added; lower is better.
-
-    Parameters
-    ----------
-    y_true, y_pred : array-like of shape (n,)
-        Targets and predictions.
-    **options
-        Every other keyword of :func:`evaluate` but ``loss``.
-
-    Examples
-    --------
-    >>> from trueup import InSample, calibrated_mean_squared_error
-    >>> calibrated_mean_squared_error([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], split=InSample())
-    0.0
-    """
-    check_keywords("calibrated_mean_squared_error", options, _OF_NUMBERS)
-    return evaluate(y_true, y_pred, loss="mean_squared_error", **options).calibrated
-
-
-def calibrated_poisson_deviance(y_true: Any, y_pred: Any, **options: Any) -> float:
-    """Return the mean Poisson deviance after one factor made the mean rate right; lower is better.
-
-    Parameters
-    ----------
-    y_true, y_pred : array-like of shape (n,)
-        Counts and positive predicted rates.
-    **options
-        Every other keyword of :func:`evaluate` but ``loss``.
-
-    Examples
-    --------
-    >>> from trueup import InSample, calibrated_poisson_deviance
-    >>> round(calibrated_poisson_deviance([1, 2, 3], [2.0, 4.0, 6.0], split=InSample()), 6)
-    0.0
-    """
-    check_keywords("calibrated_poisson_deviance", options, _OF_NUMBERS)
-    return evaluate(y_true, y_pred, loss="poisson_deviance", **options).calibrated
 
 
 def _summary_for(

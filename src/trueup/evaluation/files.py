@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.errors import InvalidInputError
+from trueup.evaluation.evaluate import suggesting
 from trueup.losses import get_loss
 from trueup.read.arrow import (
     array_of_column,
@@ -37,6 +38,7 @@ _DEFAULT_SPLIT = CrossFit()
 _INDEX = re.compile(r"at index (\d+)$").search
 
 
+@suggesting
 def evaluate_files(
     paths: Paths,
     *,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
 from sklearn.metrics import log_loss
 from tests.trueup.closeness import assert_close
 
-from trueup import CrossFit, HoldOut, InSample, evaluate
-from trueup.errors import InvalidInputError
+from trueup import CrossFit, HoldOut, InSample, Rolling, evaluate
+from trueup.errors import InvalidInputError, TrueupWarning
 
 
 @pytest.mark.parametrize("split", [InSample(), CrossFit()])
@@ -96,3 +98,17 @@ def test_groups_of_a_subclass_count_on_long_input(split, kernels, monkeypatch):
     if not isinstance(split, InSample):
         fitted_on_evens = {ByParity: 1, ByParityOfTime: 1, HoldOutByParity: 0}[type(split)]
         assert found.fold_bias_terms[fitted_on_evens] == pytest.approx(evens.bias_term, abs=1e-10)
+
+
+@pytest.mark.parametrize("n", [100, 30_000])
+@pytest.mark.parametrize("split", [CrossFit(), HoldOut(0.5), InSample(), Rolling(40)], ids=str)
+def test_times_that_a_split_does_not_read_are_said_once(n, split):
+    p, y_true = np.full(n, 0.3), np.arange(n) % 2
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TrueupWarning)
+        evaluate(y_true, p, times=np.arange(n) % 100, split=split)
+        evaluate(y_true, p, split=CrossFit())
+    said = [str(one.message) for one in caught if "has no effect" in str(one.message)]
+    ignored = not isinstance(split, Rolling)
+    assert len(said) == ignored
+    assert all(f"times= has no effect with {split}. Choose a split by time" in one for one in said)

@@ -111,12 +111,31 @@ def test_other_rows_under_the_same_key_are_refused(client):
 
 def test_undefined_metric_is_tagged_and_other_tables_are_computed(client):
     with mlflow.start_run() as active:
-        log_predictions(np.zeros_like(Y), P, name="a", prefix="a_")
+        with pytest.warns(TrueupWarning, match="the 400 rows of predictions_a are kept, but"):
+            log_predictions(np.zeros_like(Y), P, name="a", prefix="a_")
         log_predictions(Y, P, name="b", prefix="b_")
     with pytest.warns(TrueupWarning, match="a_log_loss was not logged"):
         first, second = backfill([active.info.run_id])
     assert (first.status, second.status) == ("skipped", "logged")
     assert "trueup.skipped.a_log_loss" in client.get_run(active.info.run_id).data.tags
+
+
+@pytest.mark.parametrize(
+    ("predictions", "said"),
+    [
+        ({"y_pred": np.where(np.arange(N) % 100 == 1, np.nan, P)}, "kept, 4 of them without"),
+        ({"y_logit": np.where(np.arange(N) < 9, -np.inf, P)}, "kept, 9 of them without"),
+        ({"y_pred": np.full((N, 3), np.nan), "labels": [0, 1, 2]}, "kept, 400 of them without"),
+    ],
+)
+def test_rows_that_are_kept_without_a_finite_prediction_are_counted(client, predictions, said):
+    with mlflow.start_run() as active, pytest.warns(TrueupWarning, match=said) as warned:
+        assert log_predictions(Y, **predictions) == "trueup/predictions_val.parquet"
+    assert len(warned) == 1
+    assert "trueup backfill will skip them: " in str(warned[0].message)
+    with pytest.warns(TrueupWarning, match="was not logged"):
+        (result,) = backfill([active.info.run_id])
+    assert result.status == "skipped"
 
 
 @pytest.mark.filterwarnings("ignore::trueup.errors.TrueupWarning")  # one for each refused write

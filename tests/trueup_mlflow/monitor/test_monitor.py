@@ -204,6 +204,8 @@ def test_periods_of_one_file_are_batches_of_their_own(store, tmp_path):
         estimate_periods(URI, rows, time_column="then")
     with pytest.raises(InvalidInputError, match="time_column must hold dates"):
         estimate_periods(URI, rows.assign(when="soon"), time_column="when")
+    with pytest.raises(InvalidInputError, match=r"hold dates, or text in ISO 8601 .*; got 'soon'"):
+        estimate_periods(URI, rows.assign(when="soon"), time_column="when")
     with pytest.raises(InvalidInputError, match="time_column must hold dates; got float64"):
         estimate_periods(URI, rows, time_column="a")
     with pytest.raises(InvalidInputError, match="none in 'when' at index 1"):

@@ -226,14 +226,18 @@ def _of_pandas(
     kind = column.dtype
     if pd.api.types.is_numeric_dtype(kind) and time_format is None:
         raise InvalidInputError(
-            "time_column must hold dates", str(kind), "Write them as 2026-01-31."
+            "time_column must hold dates",
+            str(kind),
+            'Write them as 2026-01-31, or say the format such as "%Y%m%d" with time_format.',
         )
     if column.isna().any():
         raise _no_date(time_column, f" at index {column.isna().to_numpy().argmax()}")
     try:
         times = pd.Series(read_times(column, time_format=time_format), index=rows.index)
     except InvalidInputError as failure:
-        raise InvalidInputError(f"time_column must hold dates; {failure}") from None
+        rule = failure.rule.replace("times must be numbers or datetimes", "times must hold dates")
+        rule = "time_column" + rule.removeprefix("times")
+        raise InvalidInputError(rule, failure.got, failure.mend) from None
     if is_in_other_zone(column, time_format=time_format):
         warn_user(
             f"periods are cut in UTC: the times of {time_column!r} have other zones or offsets. "
