@@ -126,6 +126,12 @@ def _evaluation(files: Sequence[str], options: Mapping[str, Any]) -> Evaluation:
         refuse_format_alone(options["time_format"])
     kind, predictions = _prediction_columns(options)
     refuse_one_column(options["target"], predictions, f"--{kind}")
+    others = (options["target"], *predictions, options["sample_weight"], options["times"])
+    if options["row_id"] is not None and options["row_id"] in others:
+        raise BadInput(
+            f"--row-id must name another column than --target, --{kind}, --weight and --time; got "
+            f"{options['row_id']!r} for two of them. Name the column of each."
+        )
     split = parse_split(options["split_text"])
     by_rows = bool(options["times"] or options["labels"])
     n_columns = len(_roles(options, predictions))

@@ -24,6 +24,10 @@ _LEAST = 3
 """Repeated configurations from which on their noise can be compared."""
 _LEVEL = 0.9
 """Of the bound on the ratio of the noises: a tenth of the choices would be calibrated by chance."""
+_RACED = (
+    "its SeedRacePruner compares what is reported from the first trial on, so the study did not "
+    "choose by the noise, as it does without that pruner"
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,9 @@ def pin_metric(study: optuna.Study, asked: Metric | None) -> None:
     """Keep the metric that was asked for; a study that goes by another one is refused."""
     kept = study.user_attrs
     if asked is None and BUDGET in kept and isinstance(study.pruner, SeedRacePruner):
-        asked = "calibrated"  # it compares what is reported, from the first trial on
+        asked = "calibrated"
+        if GOES_BY not in kept:
+            _say(study, Choice("calibrated", _RACED))
     if asked is None:
         return
     if BUDGET not in kept and has_seeds(study):
@@ -59,13 +65,17 @@ def choose_metric(study: optuna.Study, table: Ranking | None = None) -> bool:
     if np.isnan(table.vanilla).all():  # numbers, of which there is one metric
         return False
     choice = better_metric(table)
-    study.set_user_attr(GOES_BY_REASON, choice.reason)
+    _say(study, choice)
     study.set_user_attr(GOES_BY, choice.metric)
+    return True
+
+
+def _say(study: optuna.Study, choice: Choice) -> None:
+    study.set_user_attr(GOES_BY_REASON, choice.reason)
     optuna.logging.get_logger("optuna.trueup").info(
         f"The study {study.study_name!r} goes by the {choice.metric} metric: {choice.reason}. "
         'SeedObjective(goes_by="calibrated") or goes_by="vanilla" says it beforehand.'
     )
-    return True
 
 
 def better_metric(table: Ranking) -> Choice:

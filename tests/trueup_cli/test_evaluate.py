@@ -366,3 +366,14 @@ def test_a_result_that_cannot_be_logged_is_no_success(preds, store):
     result = evaluate(preds, *options, "--experiment", "refused", "--prefix", "a=")
     assert result.exit_code == 2
     assert "could not be logged" in result.stderr
+
+
+@pytest.mark.parametrize("other", [["--proba", "id"], ["--proba", "p", "--weight", "id"]])
+def test_one_column_is_not_the_ids_and_something_else(other, tmp_path):
+    FRAME.to_parquet(tmp_path / "a.parquet")
+    refused = evaluate(
+        str(tmp_path / "a.parquet"), "--target", "click", "--row-id", "id", *other, "--label", "0"
+    )
+    assert refused.exit_code == 2
+    assert "--row-id must name another column than" in refused.stderr
+    assert "got 'id' for two of them" in refused.stderr

@@ -141,3 +141,36 @@ def test_a_search_that_failed_as_a_whole_says_by_what(folder):
     assert result.exit_code == 2
     assert "that failed, the last by" in result.output
     assert "nope" in result.output
+
+
+@pytest.mark.parametrize(
+    ("train", "message"),
+    [
+        ("def train(params): return 1.0", "TRAIN must take (params, seed); got (params). Give it"),
+        ("def train(): return 1.0", "TRAIN must take (params, seed); got (). Give it both"),
+        (
+            "def train(params, seed): return params['rate']",
+            "TRAIN must read parameters that --space names; got 'rate', and it names rat. Correct",
+        ),
+    ],
+)
+def test_a_train_function_that_does_not_fit_the_space_is_refused_in_a_line(folder, train, message):
+    (folder / "own.py").write_text(train)
+    (folder / "rat.yaml").write_text("rat: {type: float, low: 0.1, high: 2.0}")
+    result = invoke("own.py:train", "--space", "rat.yaml", "--trials", "2")
+    assert result.exit_code == 2, result.output
+    assert message in result.output
+
+
+def test_a_train_function_may_catch_a_parameter_that_is_not_there(folder):
+    (folder / "own2.py").write_text(
+        "def train(params, seed):\n"
+        "    try:\n"
+        "        return params['rate']\n"
+        "    except KeyError:\n"
+        "        return params['rat'] + params.get('rate', 0.0) + 0.01 * seed\n"
+    )
+    (folder / "rat.yaml").write_text("rat: {type: float, low: 0.1, high: 2.0}")
+    given = ["--space", "rat.yaml", "--trials", "2", "--finals", "0", "--confirm", "0"]
+    result = invoke("own2.py:train", *given)
+    assert result.exit_code == 0, result.output

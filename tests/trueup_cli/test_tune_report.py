@@ -51,6 +51,16 @@ def test_the_report_says_where_optunas_value_is_the_mean(folder, direction):
     assert ", the same as the selected mean\n" in result.output
 
 
+def test_the_report_tells_what_was_confirmed(folder):
+    (folder / "my_script.py").write_text(LUCKY.format(sign=1, late=0.0))
+    ran = invoke(*SMALL)
+    assert ran.exit_code == 0, ran.output
+    told = ran.output[ran.output.index("confirmed on 2 fresh seeds") :].strip()
+    assert invoke("report").output.strip().endswith(told)
+    kept = json.loads(invoke("report", "--json").output)["confirmation"]
+    assert f"{kept['mean']:.6g} [{kept['low']:.6g}, {kept['high']:.6g}]" in told
+
+
 def test_the_report_explains_its_columns(folder):
     early = ["--variance", "own", "--finals", "0", "--confirm", "0"]  # too early to eliminate
     (legend,) = invoke(*arguments(*early)).output.splitlines()[-1:]

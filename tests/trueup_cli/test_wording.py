@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from trueup.errors import InvalidInputError, TrueupWarning
+from trueup_cli.monitor.base import NAMES as NAMES_OF_MONITOR
 from trueup_cli.shell.failures import BadInput, in_options, one_line_failures, refused, translated
 
 NAMES = {
@@ -47,6 +48,15 @@ def test_a_refusal_names_what_the_user_wrote(error, expected):
     assert refused(error, NAMES) == expected
 
 
+def test_monitoring_names_options_of_init_in_all_its_commands():
+    error = InvalidInputError("row_id must be given", "None", "Run init with metric=.")
+    assert refused(error, NAMES_OF_MONITOR) == (
+        "--row-id must be given; got None. Run init with --metric."
+    )
+    asked = InvalidInputError("model_uris must be of versions", "'models:/a/1'", "Make one.")
+    assert refused(asked, NAMES_OF_MONITOR).startswith("models:/NAME/VERSION must be of versions")
+
+
 ALL_SPACED = "give --allow-failed None, --split 'hi' or --loss -1"
 
 
@@ -64,6 +74,7 @@ ALL_SPACED = "give --allow-failed None, --split 'hi' or --loss -1"
             "Log it, name another seed_key, or pass seed_key=None.",
             "Log it or name another seed_key.",
         ),
+        ("no column 'sample_weight', but sample_weight", "no column 'sample_weight', but --weight"),
         ("n_bins=3 and base_rate stay.", "n_bins=3 and base_rate stay."),
     ],
 )

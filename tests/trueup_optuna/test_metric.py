@@ -105,7 +105,14 @@ def test_what_was_asked_for_stays():
 
 def test_a_race_compares_calibrated_reports_and_numbers_have_one_metric():
     study = searched(scaled, pruner=SeedRacePruner(None))
-    assert report_study(study).goes_by == "calibrated"
+    report = report_study(study)
+    assert report.goes_by == "calibrated"
+    assert "SeedRacePruner compares what is reported from the first trial on" in (
+        report.goes_by_reason or ""
+    )
+    asked = searched(scaled, pruner=SeedRacePruner(None), goes_by="calibrated")
+    assert report_study(asked).goes_by_reason is None
+    assert report_study(searched(number, pruner=SeedRacePruner(None))).goes_by_reason is None
     study = searched(number)
     finals(study, number)
     assert "trueup:goes_by" not in study.user_attrs

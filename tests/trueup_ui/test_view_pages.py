@@ -1,18 +1,23 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.trueup_optuna.six_trials import six_trials, train
 
 from trueup.monitoring import MSEEstimate
+from trueup_mlflow.compare.stored_run import StoredRun
 from trueup_mlflow.monitor.judging.gates import judged
 from trueup_mlflow.monitor.judging.verdict import state_of
 from trueup_mlflow.write.monitor_items import BatchRecord
+from trueup_optuna import confirm
 from trueup_ui.read.levels import Levels
 from trueup_ui.read.monitors import MonitoredVersion
-from trueup_ui.read.studies import Configuration, Study
+from trueup_ui.read.studies import Configuration, Study, stored_study
 from trueup_ui.view.charts import MOST_DOTS, Axis, strip
+from trueup_ui.view.experiment import Choice, experiment_page
 from trueup_ui.view.fields import PAGE_ROWS, AskedLevels, fields_page
 from trueup_ui.view.models import version_row
 from trueup_ui.view.seeds import Spread
@@ -20,6 +25,11 @@ from trueup_ui.view.study import study_page
 from trueup_ui.web.rendering import Links, Templates
 from trueup_ui.web.report import inlined
 
+SHELL = {
+    "here": "experiment",
+    "experiment": SimpleNamespace(name="e", experiment_id="1"),
+    "experiments": [],
+}
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
@@ -193,3 +203,36 @@ def test_what_somebody_wrote_into_a_batch_is_no_number():
     links = Links("", None)
     page = Templates().render("model.html", links, {"static": inlined(), "row": row})
     assert "&lt;b&gt;" not in page
+
+
+def test_a_study_in_a_storage_shows_what_was_confirmed():
+    study = six_trials()
+    storage, name = study._storage, study.study_name
+    assert study_page(stored_study(storage, name)).confirmed == ""
+    confirmed = confirm(study, train)
+    assert stored_study(storage, name).confirmed == (confirmed.mean, confirmed.low, confirmed.high)
+    assert study_page(stored_study(storage, name)).confirmed != ""
+
+
+@pytest.mark.parametrize(
+    ("higher", "said"),
+    [
+        (None, "the name of auc says that higher is better"),
+        (True, "Higher auc is better."),
+        (False, "Lower auc is better."),
+    ],
+)
+def test_the_page_of_an_experiment_says_which_direction_is_better(higher, said):
+    runs = [
+        StoredRun(f"r{seed}", "1", "r", "FINISHED", 1, 2, {"seed": str(seed)}, {}, {"auc": 0.8})
+        for seed in range(3)
+    ]
+    page = experiment_page(runs, Choice(higher=higher))
+    content = {"static": inlined(), "page": page}
+    text = Templates().render("experiment_table.html", Links("", None), content)
+    assert said in text
+    chosen = {"page": page, "orders": (), "groupings": (), "shell": SHELL}
+    form = Templates().render("experiment.html", Links("", None), chosen)
+    assert ('<option value="" selected>not said</option>' in form) == (higher is None)
+    assert ('<option value="higher" selected>' in form) == (higher is True)
+    assert ('<option value="lower" selected>' in form) == (higher is False)

@@ -15,7 +15,14 @@ from trueup_cli.shell.output import progress, quiet_mlflow
 
 FINE, ABOVE, NOT_TRUSTED = 0, 1, 3
 
-_NAMES = {"labelled": "--labels", "model_uri": "models:/NAME/VERSION"}
+NAMES = {
+    "labelled": "--labels",
+    "model_uri": "models:/NAME/VERSION",
+    "model_uris": "models:/NAME/VERSION",
+    "row_id": "--row-id",  # this and the rest are options of init, which others refer to
+    "prediction": "--prediction",
+    "metric": "--metric",
+}
 MODEL = click.argument("model_uri", metavar="models:/NAME/VERSION")
 
 
@@ -36,7 +43,7 @@ def monitored(command: Callable[..., None]) -> Callable[..., None]:
             mlflow.set_tracking_uri(store)
         name = command.__name__
         shown = nullcontext() if name == "watch" else progress(f"monitor {name}")
-        with in_options(_NAMES), quiet_mlflow(), shown:
+        with in_options(NAMES), quiet_mlflow(), shown:
             command(**options)
 
     return wrapped

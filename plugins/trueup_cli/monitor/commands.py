@@ -104,7 +104,8 @@ def run(model_uri: str, batch: str, as_json: bool, **how: Any) -> None:
     for name, estimate in found:
         values = estimate.to_dict()
         line = json.dumps({"period": name, **values}) if as_json else sentence(values)
-        echo(line if as_json or not name else f"{name} {line}")
+        rows = "1 row" if estimate.n == 1 else f"{estimate.n:,} rows"
+        echo(line if as_json or not name else f"{name} ({rows}) {line}")
     if not all(estimate.trusted for _, estimate in found):
         raise click.exceptions.Exit(NOT_TRUSTED)
 
@@ -196,6 +197,8 @@ def realize(model_uri: str, labels: str, min_labelled: float, as_json: bool) -> 
         f"{found.matched} ids matched, {corrected}{found.unknown} are of no batch, "
         f"{found.missing} rows have no label or id; {waiting} for more labels"
     )
+    for realized in found.realized:
+        echo(str(realized))
     if found.n:
         echo(
             f"{found.inside} of {found.n} realized batches lie in their 90% interval "

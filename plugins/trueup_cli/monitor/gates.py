@@ -5,17 +5,26 @@ from __future__ import annotations
 import contextlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from trueup.errors import InvalidInputError, TrueupError
-from trueup_cli.monitor.base import ABOVE, FINE, MODEL, NOT_TRUSTED, monitored, sentence
-from trueup_cli.shell.failures import BadInput
+from trueup_cli.monitor.base import ABOVE, FINE, MODEL, NAMES, NOT_TRUSTED, monitored, sentence
+from trueup_cli.shell.failures import BadInput, options_of_command, refused
 from trueup_cli.shell.output import echo
 
+if TYPE_CHECKING:
+    from trueup_mlflow.monitor.judging.gates import Gate
+
 _BAD_INPUT = 2
-_CODES = {"fine": FINE, "above": ABOVE, "stale": ABOVE, "not trusted": NOT_TRUSTED}
+_CODES = {
+    "fine": FINE,
+    "above": ABOVE,
+    "stale": ABOVE,
+    "not trusted": NOT_TRUSTED,
+    "no batch": FINE,
+}
 _TIMES = ("time_column", "name_pattern", "time_format", "modified_time")
 _BY_WEIGHT = (ABOVE, _BAD_INPUT, NOT_TRUSTED, FINE)
 
@@ -35,6 +44,9 @@ def status(
 ) -> None:
     """List the newest batch of every version; versions with an alias, or named ones, count.
 
+    A version with a check and no batch yet is listed too; it counts with --stale-after, by the age
+    of its check.
+
     Exit code: 0 fine, 1 the low end of an interval or the newest realized error is above the
     threshold, or the newest batch is stale, 2 bad input, 3 an estimate is not to be trusted.
 
@@ -44,19 +56,28 @@ def status(
 
     gates = monitoring.status(model_uris, fail_above=fail_above, stale_after=stale_after)
     if not gates and not as_json:
-        echo("no monitored model has a batch yet: see trueup monitor init and run")
+        echo("no model is monitored yet: see trueup monitor init and run")
     for gate in gates:
         if as_json:
             echo(json.dumps(gate.to_dict(), allow_nan=False))
             continue
-        doubt = "" if gate.code != "fine" or gate.state.verdict == "fine" else gate.state.sentence
-        note = gate.note or doubt
         why = "the registry has it or its check no longer" if gate.deleted else "no alias"
         apart = "" if gate.counts else f" ({why}: does not count)"
-        estimate = sentence(gate.batch.estimate)
-        estimate += ("" if estimate.endswith("?") else ".") + f" {note}" if note else ""
-        echo(f"{gate.uri} {gate.batch.time} {estimate}{apart}")
+        echo(f"{gate.uri} {_newest(gate)}{apart}")
     raise click.exceptions.Exit(_worst({_CODES[gate.code] for gate in gates if gate.counts}))
+
+
+def _newest(gate: Gate) -> str:
+    """Return the newest batch of a version and what is to be said of it, in words."""
+    if gate.batch is None:
+        text, note = f"no batch yet: trueup monitor run {gate.uri} --batch FILE", gate.note
+    else:
+        doubtful = gate.code == "fine" and gate.state.verdict != "fine"
+        text = f"{gate.batch.time} {sentence(gate.batch.estimate)}"
+        note = gate.note or (gate.state.sentence if doubtful else "")
+    if not note:
+        return text
+    return f"{text} {note}" if text.endswith("?") else f"{text}. {note}"
 
 
 @click.command("watch")
@@ -104,7 +125,7 @@ def watch(
         for path, outcome in files:
             if isinstance(outcome, TrueupError):
                 codes.add(_BAD_INPUT)
-                echo(f"{path.name} {outcome}")
+                echo(f"{path.name} {refused(outcome, {**options_of_command(), **NAMES})}")
                 continue
             codes.add(FINE if outcome.trusted else NOT_TRUSTED)
             echo(f"{path.name} {sentence(outcome.to_dict())}")

@@ -31,7 +31,7 @@ _PHRASES = {
 }
 _ASSIGNED = re.compile(r"\b(\w+)=(True\b|\w+(?=\(\))|)(?:\(\))?((?=[\w'\"\[{-]))?")
 _INDEX = re.compile(r"at index (\d+)$").search
-_LONG_NAME = re.compile(r"\b\w+_\w+\b")  # shorter ones may be words of the sentence
+_LONG_NAME = re.compile(r"(?<!['\"])\b\w+_\w+\b(?!['\"])")  # no column, nor a word of the sentence
 
 
 class SuggestingGroup(click.Group):
@@ -110,7 +110,7 @@ def in_options(names: Mapping[str, str] | None = None) -> Iterator[None]:
     ``names`` is what the user wrote, by argument: ``{"y_true": "--target 'click'"}``. An argument
     that has the name of an option of the command needs no entry.
     """
-    known = {**_options_of_command(), **(names or {})}
+    known = {**options_of_command(), **(names or {})}
     before = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
@@ -158,7 +158,8 @@ def translated(message: str, names: Mapping[str, str]) -> str:
     )
 
 
-def _options_of_command() -> dict[str, str]:
+def options_of_command() -> dict[str, str]:
+    """Return each option of the command that runs, by its argument."""
     context = click.get_current_context(silent=True)
     if context is None:
         return {}

@@ -183,19 +183,32 @@ def run(context: click.Context, /, **options: Any) -> None:
     help="PNG, SVG or PDF.",
 )
 def report(storage: str, study_name: str, as_json: bool, plot: Path | None) -> None:
-    """Show seeds per configuration, who eliminated whom, the finalists, and the vanilla choice.
+    """Show seeds per configuration, eliminations, finalists, vanilla choice and confirmed value.
 
     Exit code: 0 fine, 2 bad input.
 
     Example: trueup tune report --study-name clicks --storage clicks.journal
     """
     with one_line_failures(), in_options():
-        from trueup_cli.tune.report import report_json, report_text, save_figure
+        from trueup_cli.tune.report import (
+            confirmation_text,
+            report_json,
+            report_text,
+            save_figure,
+        )
         from trueup_cli.tune.storage import load_study
         from trueup_optuna import report_study
+        from trueup_optuna.final.confirmation import kept_confirmation
 
-        found = report_study(load_study(storage, study_name))
-        echo(json.dumps(report_json(found), indent=2) if as_json else report_text(found))
+        study = load_study(storage, study_name)
+        found, confirmed = report_study(study), kept_confirmation(study)
+        if as_json:
+            confirmation = None if confirmed is None else asdict(confirmed)
+            echo(json.dumps({**report_json(found), "confirmation": confirmation}, indent=2))
+        else:
+            echo(report_text(found))
+            if confirmed is not None:
+                echo(confirmation_text(confirmed))
         if plot is not None:
             save_figure(found, plot)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -187,9 +188,10 @@ def with_space(
     Without a space it is the function itself. Either way, a function that was written for the other
     way is refused as soon as it shows.
     """
+    _check_arguments(train, "trial" if space is None else "params")
 
     def train_trial(trial: Any, seed: int) -> Any:
-        given = trial if space is None else suggest(trial, space)
+        given = trial if space is None else _Params(suggest(trial, space))
         try:
             return train(given, seed)
         except (AttributeError, TypeError) as error:
@@ -208,6 +210,36 @@ def with_space(
             raise
 
     return train_trial
+
+
+def _check_arguments(train: Callable[..., Any], first: str) -> None:
+    try:
+        signature = inspect.signature(train)
+    except (TypeError, ValueError):  # compiled: the first training tells
+        return
+    try:
+        signature.bind(None, 0)
+    except TypeError:
+        raise InvalidInputError(
+            f"TRAIN must take ({first}, seed)", str(signature), "Give it both arguments."
+        ) from None
+
+
+class _UnknownParameterError(InvalidInputError, KeyError):
+    """A parameter was read that the space does not hold; ``train`` may catch it as a KeyError."""
+
+    __str__ = InvalidInputError.__str__
+
+
+class _Params(dict[str, Any]):
+    """The parameters of one training, which say what they are where another one is read."""
+
+    def __missing__(self, name: Any) -> Any:
+        raise _UnknownParameterError(
+            "TRAIN must read parameters that --space names",
+            f"{name!r}, and it names {', '.join(self)}",
+            "Correct the name in one of the two.",
+        )
 
 
 def _took_for_params(trial: Any, error: Exception) -> bool:

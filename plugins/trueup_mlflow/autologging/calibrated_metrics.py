@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from trueup import CrossFit, Split
-from trueup_mlflow.autologging.coverage import UNKNOWN, Coverage
-from trueup_mlflow.autologging.recent import Match
+from trueup_mlflow.autologging.coverage import UNKNOWN, Coverage, Note
+from trueup_mlflow.autologging.recent import Match, number_of
 from trueup_mlflow.write.failures import describe, warn
 from trueup_mlflow.write.items import MAX_KEY_LENGTH, LogItems, calibrated_key, is_own_key
 
@@ -39,7 +39,7 @@ class TwinOptions:
 
 @dataclass(frozen=True)
 class Additions:
-    """What a request gains: tags, and recognised metrics with their twins.
+    """What a request gains: tags, and recognised metrics with their twins; and notes on all of it.
 
     ``repeated`` are metrics of ours in the request that the run has already, at that step and for
     that model.
@@ -48,6 +48,8 @@ class Additions:
     metrics: list[tuple[Any, Mapping[str, float]]] = field(default_factory=list)
     tags: dict[str, str] = field(default_factory=dict)
     repeated: list[Any] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    reasons: dict[str, str] = field(default_factory=dict)  # of keys without twin
 
     def __bool__(self) -> bool:
         return bool(self.metrics or self.tags or self.repeated)
@@ -90,15 +92,22 @@ class TwinMaker:
         self._explain = explain
         self._points = Points()
 
-    def additions(self, run_id: str, metrics: Sequence[LoggedMetric]) -> Additions:
-        """Return what a request gains; nothing is marked as logged yet."""
+    def additions(
+        self, run_id: str, metrics: Sequence[LoggedMetric], *, is_ours: bool = False
+    ) -> Additions:
+        """Return what a request gains; nothing is marked as logged, or noted, yet.
+
+        What trueup logs itself (``is_ours``) needs no twin.
+        """
         found = Additions()
         present = {metric.key for metric in metrics}
         for metric in metrics:
             try:
                 self._extend(found, run_id, metric, present)
             except Exception as failure:  # the others still gain theirs
-                self.coverage.missed(run_id, metric.key, describe(failure))
+                found.notes.append(_note(metric, describe(failure)))
+        if is_ours:
+            found.notes[:] = [note for note in found.notes if note.reason is None]
         return found
 
     def _extend(
@@ -112,9 +121,9 @@ class TwinMaker:
         if match is not None:
             self._add(found, run_id, metric, self._items(match, metric.key), present)
         elif calibrated_key(metric.key) in present:  # log_evaluation's own
-            self.coverage.gained(run_id, [metric.key])
+            found.notes.append(_note(metric))
         else:
-            self._miss(run_id, metric)
+            self._miss(found, run_id, metric)
 
     def mark(self, run_id: str, metrics: Iterable[LoggedMetric], tags: Mapping[str, str]) -> None:
         """Mark metrics and tags of ours as logged."""
@@ -129,15 +138,15 @@ class TwinMaker:
             return None
         return self._find(value)
 
-    def _miss(self, run_id: str, metric: LoggedMetric) -> None:
+    def _miss(self, found: Additions, run_id: str, metric: LoggedMetric) -> None:
         key = metric.key
-        if key.startswith("system/") or self.coverage.knows(run_id, key):
+        if key.startswith("system/"):
             return
-        if key.startswith(self._options.exclude):
+        reason = self.coverage.reason(run_id, key) or found.reasons.get(key)
+        if reason is None and key.startswith(self._options.exclude):
             reason = f"keys that begin with {' or '.join(self._options.exclude)} are left out"
-        else:
-            reason = self._explain(metric.value)
-        self.coverage.missed(run_id, key, reason)
+        found.reasons[key] = reason or self._explain(metric.value)  # once a key
+        found.notes.append(_note(metric, found.reasons[key]))
 
     def _items(self, match: Match, key: str) -> LogItems:
         items = match.items(key, self._options.split)
@@ -164,10 +173,8 @@ class TwinMaker:
             for key, value in items.metrics.items()
             if key not in present and not self._points.has(_place(run_id, metric, key), value)
         }
-        if items.metrics:
-            self.coverage.gained(run_id, [metric.key])
-        for reason in items.skipped.values():
-            self.coverage.missed(run_id, metric.key, reason)
+        reason = None if items.metrics else "; ".join(items.skipped.values())
+        found.notes.append(_note(metric, reason))
         if twins:
             found.metrics.append((metric, twins))
         if twins or items.skipped:
@@ -184,6 +191,10 @@ class TwinMaker:
                 self._points.add(("warned", key), reason)
                 warn(f"calibrated values of {key} were not logged: {reason}")
         return tags
+
+
+def _note(metric: LoggedMetric, reason: str | None = None) -> Note:
+    return Note(metric.key, metric.step, number_of(metric.value), reason)
 
 
 def _place(run_id: str, metric: LoggedMetric, key: str) -> tuple[object, ...]:

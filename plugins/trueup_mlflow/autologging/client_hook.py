@@ -19,7 +19,7 @@ from trueup_mlflow.autologging.calibrated_metrics import TwinMaker
 from trueup_mlflow.autologging.hooking import replaced
 from trueup_mlflow.autologging.requests import TwinRequest, TwinRequests
 from trueup_mlflow.write.failures import told
-from trueup_mlflow.write.items import COVERAGE_TAG
+from trueup_mlflow.write.items import COVERAGE_TAG, late_tag
 
 _NOTHING = "nothing was added to a logged metric"
 Read = Callable[[tuple[Any, ...], Mapping[str, Any]], TwinRequest | None]
@@ -55,11 +55,11 @@ def _hooked(
             request = read(args, kwargs)
         if request is None:
             return original(*args, **kwargs)
-        if request.is_asynchronous:
-            operations = original(*args, **kwargs)
+        if request.call is None or request.is_asynchronous:
+            result = original(*args, **kwargs)
             with suppress(Exception), told(_NOTHING):
-                operations = requests.send_aside(request, operations)
-            return operations
+                result = requests.send_aside(request, result)
+            return result
         try:
             result = log_batch(**request.call)
         except Exception as failure:
@@ -101,3 +101,5 @@ def _report(client: Any, run_id: str, requests: TwinRequests) -> None:
     print(f"trueup: run {run_id}: {sentence}", file=sys.stderr, flush=True)
     if requests.takes(run_id):
         client.set_tag(run_id, COVERAGE_TAG, sentence)
+        for key, reason in requests.overwritten(run_id).items():
+            client.set_tag(run_id, late_tag(key), reason)

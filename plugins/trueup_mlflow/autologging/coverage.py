@@ -8,6 +8,7 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 ADVICE = "For a loss among these call trueup_mlflow.log_evaluation(y_true, y_pred, prefix=...)"
 _CALLBACKS = {
@@ -42,24 +43,75 @@ _CLOSE = 1e-5
 _MOST_FLOAT32 = 3.4e38
 
 
-class RunCoverage:
-    """The keys of one run: those with twins, and those without by their reason."""
+@dataclass(frozen=True)
+class Note:
+    """What became of one value: a twin where there is no reason against it.
+
+    Without a step it is the reason for a value that was never logged.
+    """
+
+    key: str
+    step: int | None
+    value: float | None = None
+    reason: str | None = None
+
+
+class KeyCoverage:
+    """How many values of one key were logged, and how many of them have twins."""
 
     def __init__(self) -> None:
-        self.gained: dict[str, None] = {}
-        self.missed: dict[str, str] = {}
+        self.n = self.n_twins = 0
+        self.reason: str | None = None  # of the first value without twin
+        self._steps = (math.inf, -math.inf)  # the least and the greatest
+        self._twin: float | None = None  # the last value with a twin, at the greatest step
+        self.is_overwritten = False  # whether MLflow shows that twin beside a later value
+
+    def add(self, note: Note) -> None:
+        """Count a value; the first reason counts."""
+        self.reason = self.reason or note.reason
+        if note.step is None:
+            return
+        has_twin = note.reason is None
+        self.n += 1
+        self.n_twins += has_twin
+        if note.step > self._steps[1]:
+            self._twin = None
+        if note.step >= self._steps[1]:
+            self._twin = note.value if has_twin else self._twin
+            self.is_overwritten = self._twin is not None and note.value != self._twin
+        self._steps = (min(self._steps[0], note.step), max(self._steps[1], note.step))
+
+    @property
+    def share(self) -> str:
+        """What has twins, such as "all", "none" or "a twin at 2 of 5 steps"."""
+        if self.n_twins == 0:
+            return "none"
+        if self.n_twins == self.n:
+            return "all"
+        unit = "values" if self._steps[0] == self._steps[1] else "steps"
+        return f"a twin at {self.n_twins} of {self.n} {unit}"
+
+
+class RunCoverage:
+    """The keys of one run with what became of their values."""
+
+    def __init__(self) -> None:
+        self.keys: dict[str, KeyCoverage] = {}
         self.put_off: str | None = None
 
     def sentence(self) -> str | None:
         """Return what the run gained; None where no metric was logged."""
-        missed = {key: why for key, why in self.missed.items() if key not in self.gained}
-        parts = [f"twins of {_listed(self.gained)}"] if self.gained else []
-        for reason in dict.fromkeys(missed.values()):
-            keys = [key for key, why in missed.items() if why == reason]
-            parts.append(f"none of {_listed(keys)}: {reason.removesuffix('.')}")
-        if not parts:
+        found: dict[tuple[str, str], list[str]] = {}
+        for key, covered in sorted(self.keys.items(), key=lambda item: item[1].share == "none"):
+            share = covered.share
+            reason = "" if share == "all" else (covered.reason or UNKNOWN).removesuffix(".")
+            found.setdefault((share, reason), []).append(key)
+        if not found:
             return None
-        advice = [_advice()] if missed else []
+        full = found.pop(("all", ""), [])
+        parts = [f"twins of {_listed(full)}"] if full else []
+        parts += [f"{share} of {_listed(keys)}: {why}" for (share, why), keys in found.items()]
+        advice = [_advice()] if found else []
         put_off = [f"Not all were stored: {self.put_off}."] if self.put_off else []
         return " ".join(["; ".join(parts) + ".", *put_off, *advice])[:_MAX_LENGTH]
 
@@ -71,23 +123,29 @@ class Coverage:
         self._runs: OrderedDict[str, RunCoverage] = OrderedDict()
         self._lock = threading.Lock()
 
-    def gained(self, run_id: str, keys: Iterable[str]) -> None:
-        """Note metrics that have their twins."""
+    def add(self, run_id: str, notes: Iterable[Note]) -> None:
+        """Count values that the store took."""
         with self._lock:
-            self._of(run_id).gained |= dict.fromkeys(keys)
+            keys = self._of(run_id).keys
+            for note in notes:
+                if note.key in keys or note.reason is None or len(keys) < _MAX_KEYS:
+                    keys.setdefault(note.key, KeyCoverage()).add(note)
 
-    def missed(self, run_id: str, key: str, reason: str) -> None:
-        """Note a metric without twin; the first reason counts."""
+    def reason(self, run_id: str, key: str) -> str | None:
+        """Return why a value of the key has no twin; None where no reason is known."""
         with self._lock:
-            missed = self._of(run_id).missed
-            if len(missed) < _MAX_KEYS:
-                missed.setdefault(key, reason)
+            covered = self._of(run_id).keys.get(key)
+            return None if covered is None else covered.reason
 
-    def knows(self, run_id: str, key: str) -> bool:
-        """Return whether a metric has been noted."""
+    def overwritten(self, run_id: str) -> dict[str, str]:
+        """Return key -> reason where a value without twin took the place of one with a twin."""
         with self._lock:
-            run = self._of(run_id)
-            return key in run.missed or key in run.gained
+            keys = self._of(run_id).keys
+            return {
+                key: f"{key} was logged again at its last step without it: {covered.reason}"
+                for key, covered in keys.items()
+                if covered.is_overwritten
+            }
 
     def put_off(self, run_id: str, reason: str | None) -> None:
         """Note why the store did not take twins of the run; None once it has taken all."""

@@ -13,11 +13,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trueup_mlflow.autologging.calibrated_metrics import Additions, TwinMaker
-from trueup_mlflow.write.failures import Breaker, describe, is_unanswered, warn
+from trueup_mlflow.autologging.coverage import Note
+from trueup_mlflow.write.failures import OWN_WRITING, Breaker, describe, is_unanswered, warn
+from trueup_mlflow.write.items import skipped_tag
 
 _ASIDE_THREADS = 2
 _MAX_KEPT = 200  # requests of one run that wait for its end
@@ -27,15 +29,17 @@ _MAX_KEPT = 200  # requests of one run that wait for its end
 class TwinRequest:
     """A ``log_batch`` call that carries twins in place of what the user called.
 
-    ``own`` is the call with what is trueup's alone. The keywords ``again`` make the user's own
-    call, if it has to be repeated, name the same point.
+    Without a call the user's own is made. ``own`` is the call with what is trueup's alone, and
+    ``notes`` are what the coverage of the run gains once the store took the user's values. The
+    keywords ``again`` make the user's own call, if it has to be repeated, name the same point.
     """
 
     run_id: str
-    call: Mapping[str, Any]
+    call: Mapping[str, Any] | None
     own: Mapping[str, Any]
     again: Mapping[str, Any]
     is_asynchronous: bool
+    notes: Sequence[Note] = ()
 
 
 class TwinRequests:
@@ -71,6 +75,7 @@ class TwinRequests:
         return self._request(dict(self._batch.bind(*args, **kwargs).arguments), {})
 
     def sent(self, request: TwinRequest) -> None:
+        self._note(request)
         self._mark(request.own)
 
     def is_answer(self, request: TwinRequest, failure: Exception) -> bool:
@@ -82,11 +87,16 @@ class TwinRequests:
 
     def put_off(self, request: TwinRequest, failure: Exception) -> None:
         """Note that the store took the user's call and not the twins, which wait for the end."""
+        self._note(request)
         self._tell(request.run_id, failure)
         self._keep(request)
 
     def send_aside(self, request: TwinRequest, operations: Any) -> Any:
         """Send what is trueup's in a thread, and let the user's operations wait for it."""
+        self._note(request)
+        if request.call is None:
+            self._mark(request.own)
+            return operations
         from mlflow.utils.async_logging.run_operations import RunOperations
 
         with self._lock:
@@ -108,6 +118,10 @@ class TwinRequests:
             return None
         self._told[run_id] = sentence
         return sentence
+
+    def overwritten(self, run_id: str) -> dict[str, str]:
+        """Return key -> reason where the last value has no twin, and another at its step has."""
+        return self._maker.coverage.overwritten(run_id)
 
     def takes(self, run_id: str) -> bool:
         """Return whether the store has answered lately, as far as is known."""
@@ -140,12 +154,15 @@ class TwinRequests:
 
     def _request(self, call: dict[str, Any], again: Mapping[str, Any]) -> TwinRequest | None:
         run_id, metrics = call["run_id"], list(call.get("metrics") or ())
-        if not metrics:
+        is_ours = OWN_WRITING.get()
+        if not metrics and not is_ours:
             return None
-        additions = self._maker.additions(run_id, metrics)
+        additions = self._maker.additions(run_id, metrics, is_ours=is_ours)
+        notes = [*additions.notes, *(_skipped(call.get("tags") or ()) if is_ours else ())]
         if not additions:
-            self._maker.mark(run_id, metrics, {})
-            return None
+            return TwinRequest(
+                run_id, None, {"run_id": run_id, "metrics": metrics, "tags": []}, {}, False, notes
+            )
         own = _own(call, additions)
         repeated = {id(metric) for metric in additions.repeated}
         kept = [metric for metric in metrics if id(metric) not in repeated]
@@ -159,11 +176,16 @@ class TwinRequests:
             own=own,
             again=again,
             is_asynchronous=_is_asynchronous(call.get("synchronous")),
+            notes=notes,
         )
         if self._breaker.is_open(run_id):
             self._keep(request)
-            return None
+            nothing = {"run_id": run_id, "metrics": [], "tags": []}
+            return replace(request, call=None, own=nothing)
         return request
+
+    def _note(self, request: TwinRequest) -> None:
+        self._maker.coverage.add(request.run_id, request.notes)
 
     def _mark(self, own: Mapping[str, Any]) -> None:
         tags = {tag.key: tag.value for tag in own["tags"]}
@@ -192,6 +214,16 @@ def _as_batch(call: Mapping[str, Any]) -> dict[str, Any]:
         "metrics": [metric],
         "synchronous": call.get("synchronous"),
     }
+
+
+def _skipped(tags: Sequence[Any]) -> list[Note]:
+    """Return why trueup could not log a metric, from the tags that say so."""
+    start = skipped_tag("")
+    return [
+        Note(tag.key.removeprefix(start), None, reason=tag.value)
+        for tag in tags
+        if tag.key.startswith(start)
+    ]
 
 
 def _own(call: Mapping[str, Any], additions: Additions) -> dict[str, Any]:

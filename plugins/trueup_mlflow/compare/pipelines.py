@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from trueup.decide.pairing import Seed
 from trueup.errors import InvalidInputError
 from trueup_mlflow.compare.seed_runs import SeedRuns
+from trueup_mlflow.compare.stored_run import StoredRun
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,14 @@ def _check_finished(role: str, runs: SeedRuns, metric: str) -> None:
     for seed, run in runs.items():
         if not math.isfinite(run.value(metric)):
             raise InvalidInputError(
-                f"{role} must have a finished run with {metric!r} for each seed",
-                f"run {run.run_id} ({run.status}) at seed {seed!r}",
+                f"{role} must have a finished run with a finite {metric!r} for each seed",
+                f"run {run.run_id} ({run.status}) at seed {seed!r}{_amiss(run, metric)}",
                 "Rerun it, or pass allow_failed=True to leave the seed out.",
             )
+
+
+def _amiss(run: StoredRun, metric: str) -> str:
+    if run.status != "FINISHED":
+        return ""
+    value = run.metrics.get(metric)
+    return ", which has none" if value is None else f", in which it is {value}"

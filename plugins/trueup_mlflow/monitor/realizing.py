@@ -23,7 +23,7 @@ from trueup_mlflow.monitor.batch.labels import (
 from trueup_mlflow.monitor.batch.tables import read_table
 from trueup_mlflow.monitor.check.check_registry import load_schema
 from trueup_mlflow.monitor.check.registered_model import resolve
-from trueup_mlflow.monitor.judging.verdict import Coverage
+from trueup_mlflow.monitor.judging.verdict import Coverage, Realized
 from trueup_mlflow.monitor.store import ROW_ID, MonitorStore
 from trueup_mlflow.write.monitor_items import BatchRecord, realized_metrics
 from trueup_mlflow.write.segment_items import realized_segment_metrics
@@ -107,6 +107,11 @@ def realize(model_uri: str, labelled: Any, *, min_labelled: float = MIN_LABELLED
         waiting=waiting,
         state=state.sentence,
         corrected=sum(outcome.corrected for outcome in outcomes),
+        realized=tuple(
+            Realized(one.record.day, one.record.metric, value, one.record.covered)
+            for one in outcomes
+            if one.matched and (value := one.record.realized) is not None
+        ),
     )
 
 

@@ -28,6 +28,7 @@ from trueup import __version__
 from trueup_mlflow.monitor.check.registered_model import RegisteredVersion
 from trueup_mlflow.monitor.judging.threshold import kept_threshold
 from trueup_mlflow.monitor.judging.verdict import State, state_of
+from trueup_mlflow.write.failures import own_writing
 from trueup_mlflow.write.items import ROLE_TAG, VERSION_TAG
 from trueup_mlflow.write.monitor_items import (
     BATCH_TAG,
@@ -197,7 +198,8 @@ class MonitorStore:
             Metric(name, value, timestamp, record.step, model_id=model_id, run_id=run_id)
             for name, value in metrics.items()
         ]
-        _twice(lambda: self._client.log_batch(run_id, metrics=points))
+        with own_writing():
+            _twice(lambda: self._client.log_batch(run_id, metrics=points))
 
     def _keep(self, table: pd.DataFrame, folder: str, name: str) -> None:
         with tempfile.TemporaryDirectory() as here:

@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import wraps
 from inspect import signature
 from typing import ParamSpec, TypeVar
@@ -84,6 +85,20 @@ def is_unanswered(failure: BaseException) -> bool:
             return True
         cause = cause.__cause__ or cause.__context__
     return False
+
+
+OWN_WRITING: ContextVar[bool] = ContextVar("OWN_WRITING", default=False)
+"""Whether a request is one that trueup makes for a result of its own."""
+
+
+@contextmanager
+def own_writing() -> Iterator[None]:
+    """Let the requests of the block be known as trueup's own."""
+    token = OWN_WRITING.set(True)
+    try:
+        yield
+    finally:
+        OWN_WRITING.reset(token)
 
 
 COOLDOWN = 60.0

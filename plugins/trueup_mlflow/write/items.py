@@ -127,6 +127,11 @@ def skipped_tag(key: str) -> str:
     return _legal(f"trueup.skipped.{key}")
 
 
+def late_tag(key: str) -> str:
+    """Return the tag that says that the calibrated value beside ``K`` is of an earlier value."""
+    return _legal(f"trueup.late.{key}")
+
+
 def cells_key(key: str) -> str:
     """Return what the cells of the fields of ``K`` go by where they are skipped."""
     return f"fields_{key}"

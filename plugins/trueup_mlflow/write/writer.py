@@ -19,7 +19,15 @@ from mlflow.tracking import MlflowClient
 
 from trueup.errors import TrueupError
 from trueup.redact import without_credentials
-from trueup_mlflow.write.failures import COOLDOWN, SILENT, describe, is_unanswered, told, warn
+from trueup_mlflow.write.failures import (
+    COOLDOWN,
+    SILENT,
+    describe,
+    is_unanswered,
+    own_writing,
+    told,
+    warn,
+)
 from trueup_mlflow.write.items import ARTIFACT_FOLDER, LogItems, skipped_items
 
 if TYPE_CHECKING:
@@ -139,7 +147,8 @@ class RunWriter:
         if SILENT.is_open(self._place):
             return False
         try:
-            write()
+            with own_writing():
+                write()
         except Exception as failure:  # a guest never fails its host, whatever the store raises
             with suppress(Exception), told(f"{key} was not logged"):
                 self._fail(key, failure)
@@ -161,8 +170,9 @@ class RunWriter:
 
     def _tag_skipped(self, key: str, reason: str) -> None:
         try:
-            for tag, value in skipped_items(key, reason).all_tags.items():
-                self._client.set_tag(self._run_id, tag, value)
+            tags = [RunTag(*item) for item in skipped_items(key, reason).all_tags.items()]
+            with own_writing():
+                self._client.log_batch(self._run_id, tags=tags)
         except Exception as failure:  # most likely the store that has just failed
             if is_unanswered(failure):
                 SILENT.trip(self._place)

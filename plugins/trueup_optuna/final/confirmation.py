@@ -19,11 +19,12 @@ from trueup.executor import Executor
 from trueup.losses import Loss
 from trueup.presentation import Line, Presented
 from trueup.splits import Split
-from trueup_optuna.final.fresh_seeds import FreshSeeds, reserved_seeds, shared_seeds
+from trueup_optuna.final.fresh_seeds import FreshSeeds, kept_values, reserved_seeds, shared_seeds
 from trueup_optuna.scoring import Catch, Train, scorer_of
+from trueup_optuna.study.companions import companion
 from trueup_optuna.study.ranking import Ranking, ranking_of
 from trueup_optuna.study.selection import write_selection
-from trueup_optuna.study.study_state import sign, single_objective
+from trueup_optuna.study.study_state import seeds_of, sign, single_objective
 
 FloatArray = NDArray[np.float64]
 Against = Mapping[str, Any] | FrozenTrial | int
@@ -36,7 +37,9 @@ class Confirmation(Presented):
     Attributes
     ----------
     mean, low, high : float
-        Unbiased mean over the fresh seeds, in units of the metric, and its Student interval.
+        Unbiased mean over the fresh seeds, in units of the metric, and its Student interval, mean
+        ± t s / sqrt(n) with n - 1 degrees of freedom, of ``values``: those of the metric that the
+        study goes by.
     n : int
         Fresh seeds.
     p_better, p_better_low, p_better_high : float or None
@@ -119,7 +122,7 @@ def confirm(
     study: optuna.Study,
     train: Train,
     *,
-    n_seeds: int = 5,
+    n_seeds: int | None = None,
     against: Against | None = None,
     confidence_level: float = 0.95,
     loss: str | Loss | None = None,
@@ -136,9 +139,9 @@ def confirm(
     train : callable
         The same as in the search; its trial is an ``optuna.trial.FixedTrial`` with the study, the
         number and the user attributes of the search. Attributes set here are kept beside the seed.
-    n_seeds : int, default 5
-        Reserved seeds to use, 2 to m. Finished trainings are kept in the study ``<name>::confirm``
-        and not repeated.
+    n_seeds : int, optional
+        Reserved seeds to use, 2 to m; by default five, or all m where it is less. Finished
+        trainings are kept in the study ``<name>::confirm`` and not repeated.
     against : mapping, FrozenTrial or int, optional
         Parameters of a baseline, a trial, or the number of a trial, other than the selected
         configuration; by default the runner-up, the best other one.
@@ -180,7 +183,8 @@ def confirm(
     3
     """
     single_objective(study)
-    whole_number("n_seeds", n_seeds, 2, "An interval needs two values.")
+    if n_seeds is not None:
+        whole_number("n_seeds", n_seeds, 2, "An interval needs two values.")
     check_fraction("confidence_level", confidence_level, "Use 0.95.")
     seeds = reserved_seeds(study, n_seeds)
     table = ranking_of(study)
@@ -192,22 +196,73 @@ def confirm(
     ours = runs.values(params, table.trials[best])
     theirs = None if rival is None else runs.values(rival, origin)
     kept, failed = shared_seeds(seeds, ours, theirs)
-    values = np.array([ours[index] for index in kept])
-    rival_values = np.array([] if theirs is None else [theirs[index] for index in kept])
-    low, high = _student_interval(values, confidence_level)
     write_selection(study)
+    return _confirmation(
+        np.array([ours[index] for index in kept]),
+        np.array([] if theirs is None else [theirs[index] for index in kept]),
+        (params, rival),
+        sign(study),
+        confidence_level,
+        failed=failed,
+        rival_number=None if origin is None else origin.number,
+    )
+
+
+def kept_confirmation(study: optuna.Study) -> Confirmation | None:
+    """Return what an earlier :func:`confirm` found of the configuration that is selected now.
+
+    Nothing is trained. None without two of its seeds; the rival is the runner-up, where it has the
+    same ones.
+    """
+    store = companion(study, "confirm")
+    if store is None:
+        return None
+    table = ranking_of(study)
+    best = table.best()
+    params, rival = dict(table.trials[best].params), _runner_up(table, best)
+    found = kept_values(store, params)
+    kept = [index for index in sorted(found) if found[index] is not None]
+    if len(kept) < 2:
+        return None
+    theirs = {} if rival is None else kept_values(store, rival)
+    has_rival = all(theirs.get(index) is not None for index in kept)
+    reserved = seeds_of(study).reserved
+    return _confirmation(
+        np.array([found[index] for index in kept]),
+        np.array([theirs[index] for index in kept] if has_rival else []),
+        (params, rival if has_rival else None),
+        sign(study),
+        0.95,
+        failed=tuple(reserved[index] for index in sorted(found) if index not in kept),
+        rival_number=next(
+            (one.number for one in table.trials if has_rival and one.params == rival), None
+        ),
+    )
+
+
+def _confirmation(
+    values: FloatArray,
+    rival_values: FloatArray,
+    both: tuple[dict[str, Any], dict[str, Any] | None],
+    sign: float,
+    level: float,
+    *,
+    failed: tuple[int, ...],
+    rival_number: int | None,
+) -> Confirmation:
+    low, high = _student_interval(values, level)
     return Confirmation(
         mean=float(values.mean()),
         low=low,
         high=high,
-        n=len(kept),
-        **_contrast(values, rival_values, sign(study), confidence_level),
-        params=params,
-        rival=rival,
+        n=len(values),
+        **_contrast(values, rival_values, sign, level),
+        params=both[0],
+        rival=both[1],
         values=tuple(values.tolist()),
         rival_values=tuple(rival_values.tolist()),
         failed=failed,
-        rival_number=None if origin is None else origin.number,
+        rival_number=rival_number,
     )
 
 

@@ -22,16 +22,39 @@ from trueup_optuna.study.trial_state import FAILED
 _PARAMS = "trueup:params"
 
 
-def reserved_seeds(study: optuna.Study, n_seeds: int) -> tuple[int, ...]:
-    """Return the first reserved seeds of a study, which must have reserved as many."""
+_USUAL = 5
+
+
+def reserved_seeds(study: optuna.Study, n_seeds: int | None) -> tuple[int, ...]:
+    """Return the first reserved seeds of a study: ``n_seeds``, or five and all where it has less.
+
+    There must be two, and as many as asked for.
+    """
     reserved = seeds_of(study).reserved
-    if n_seeds > len(reserved):
+    asked = max(2, min(_USUAL, len(reserved))) if n_seeds is None else n_seeds
+    if asked > len(reserved):
+        use_all = f"Pass n_seeds={len(reserved)}, or begin" if len(reserved) > 1 else "Begin"
         raise InvalidInputError(
             f"n_seeds must be at most the {len(reserved)} seeds that the study reserved",
-            str(n_seeds),
-            f"Begin the study with SeedList(n, confirm={n_seeds}).",
+            str(asked),
+            f"{use_all} the study with SeedList(n, confirm={max(asked, _USUAL)}).",
         )
-    return reserved[:n_seeds]
+    return reserved[:asked]
+
+
+def kept_values(kept: optuna.Study, params: dict[str, Any]) -> dict[int, float | None]:
+    """Return the result under each seed index that was trained, None where the training failed."""
+    key = _key(params)
+    trials = kept.get_trials(deepcopy=False)
+    return {
+        trial.user_attrs[SEED_INDEX]: trial.value
+        for trial in trials
+        if trial.user_attrs.get(_PARAMS) == key
+    }
+
+
+def _key(params: dict[str, Any]) -> str:
+    return json.dumps(params, sort_keys=True, default=repr)
 
 
 class FreshSeeds:
@@ -52,14 +75,10 @@ class FreshSeeds:
 
     def values(self, params: dict[str, Any], origin: FrozenTrial | None) -> dict[int, float]:
         """Return the result under each seed index, without those that failed."""
-        key = json.dumps(params, sort_keys=True, default=repr)
-        found: dict[int, float | None] = {}
-        for trial in self.kept.get_trials(deepcopy=False):
-            if trial.user_attrs.get(_PARAMS) == key:
-                found[trial.user_attrs[SEED_INDEX]] = trial.value
+        found = kept_values(self.kept, params)
         missing = [index for index in range(len(self.seeds)) if index not in found]
         trials = {index: RaceTrial(params, self.study, origin) for index in missing}
-        found.update(zip(missing, self._train_all(trials, key), strict=True))
+        found.update(zip(missing, self._train_all(trials, _key(params)), strict=True))
         return {i: v for i, v in found.items() if v is not None and i < len(self.seeds)}
 
     def _train_all(self, trials: dict[int, RaceTrial], key: str) -> list[float | None]:

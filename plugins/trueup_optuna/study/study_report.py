@@ -133,7 +133,7 @@ class StudyReport(Presented):
     goes_by : {"calibrated", "vanilla"}
         The metric that ranks the rows; "calibrated" where ``train`` returned numbers.
     goes_by_reason : str or None
-        Why, where it was chosen on the way.
+        Why, where nobody said it and there is a budget.
     left_out : mapping of int to LeftOut
         By the number of the trial: what failed, was stopped inside an epoch or breaks a constraint.
 
@@ -214,7 +214,7 @@ def report_study(study: optuna.Study) -> StudyReport:
         race.search_trainings,
         count_finals(study),
         "calibrated" if vanilla is None else goes_by(study),
-        study.user_attrs.get(GOES_BY_REASON),
+        None if vanilla is None else study.user_attrs.get(GOES_BY_REASON),
         left_out(study, table),
     )
 

@@ -143,6 +143,7 @@ def stored_study(storage: BaseStorage, name: str) -> Study | str:
     import optuna
 
     from trueup_optuna import report_study
+    from trueup_optuna.final.confirmation import kept_confirmation
 
     study = optuna.load_study(study_name=name, storage=storage)
     try:
@@ -155,14 +156,14 @@ def stored_study(storage: BaseStorage, name: str) -> Study | str:
         )
         for row in report.rows
     ]
-    vanilla = report.vanilla
+    vanilla, confirmed = report.vanilla, kept_confirmation(study)
     return Study(
         report.name,
         report.loss if vanilla is None else calibrated_key(report.loss),
         tuple(configurations),
         report.best.trial.number,
         report.best.optimistic_value,
-        None,
+        None if confirmed is None else (confirmed.mean, confirmed.low, confirmed.high),
         report.search_trainings,
         report.final_trainings,
         None if vanilla is None else vanilla.cost,

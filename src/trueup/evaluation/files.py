@@ -110,6 +110,12 @@ def evaluate_files(
             repr(y_true),
             "Name the column of each.",
         )
+    if row_id is not None and row_id in (y_true, y_proba, y_logit, sample_weight):
+        raise InvalidInputError(
+            "row_id must be another column than labels, predictions and weights",
+            repr(row_id),
+            "Name the column of each.",
+        )
     named = {"y_true": y_true, "y_pred": y_proba, "y_logit": y_logit, "row_id": row_id}
     named |= {"sample_weight": sample_weight}
     columns = {argument: name for argument, name in named.items() if name is not None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -177,17 +178,22 @@ def _sample(path: Path) -> str:
         is_whole = len(data) < _SAMPLE_BYTES
         text = data.decode("utf-8-sig", errors="strict" if is_whole else "ignore")
     except UnicodeDecodeError as error:
-        raise InvalidInputError(
-            f"{path} must be text in UTF-8",
-            f"byte 0x{error.object[error.start]:02x} at byte {error.start}",
-            "Save it as UTF-8.",
-        ) from None
+        got = f"byte 0x{error.object[error.start]:02x} at byte {error.start}"
+        raise _no_utf8(path, got, data) from None
     except (OSError, pa.ArrowException) as error:
         raise unreadable(path, str(error)) from error
     if not text.strip():
         raise unreadable(path, "Empty CSV file")
+    if "\0" in text.partition("\n")[0]:
+        raise _no_utf8(path, "NUL bytes in the names of its columns", data)
     rows, _, _ = text.rpartition("\n")  # a number of which half was read is another number
     return text if is_whole or not rows else rows
+
+
+def _no_utf8(path: Path, got: str, data: bytes) -> InvalidInputError:
+    is_wide = data[:2] in (BOM_UTF16_LE, BOM_UTF16_BE) or b"\0" in data[:_REASON]
+    guess = "It looks like UTF-16, as some programs export: s" if is_wide else "S"
+    return InvalidInputError(f"{path} must be text in UTF-8", got, f"{guess}ave it as UTF-8.")
 
 
 def _rows(sample: str, sep: str) -> Iterator[list[str]]:

@@ -73,13 +73,18 @@ def resolve(paths: Paths) -> list[Path]:
             raise InvalidInputError(
                 "paths must be text in UTF-8", repr(str(file)), "Rename the file."
             )
-        if not file.name.endswith(PARQUET + CSV):
+        if not file.name.lower().endswith(PARQUET + CSV):
             raise InvalidInputError(
                 f"paths must end in one of {', '.join(PARQUET + CSV)}",
                 repr(file.name),
                 "Convert the file to parquet.",
             )
     return list(found)
+
+
+def is_parquet(file: Path) -> bool:
+    """Return whether a file is named as parquet, in upper case or lower."""
+    return file.name.lower().endswith(PARQUET)
 
 
 def require_rows(n_rows: int, files: Sequence[Path]) -> None:
@@ -121,7 +126,7 @@ def _opened(
     file: Path, roles: Mapping[str, Role], dialect: Dialect, use_threads: bool
 ) -> tuple[CsvFile | None, Iterator[pa.RecordBatch]]:
     require_pyarrow()
-    if file.name.endswith(PARQUET):
+    if is_parquet(file):
         return None, _parquet_batches(file, list(roles), use_threads)
     csv = open_csv_file(file, roles, dialect)
     return csv, csv.batches(roles, use_threads=use_threads)
@@ -132,9 +137,9 @@ def read_whole(
 ) -> tuple[pa.Table, CsvFile | None]:
     """Return the named columns of a file as a whole, and the header of a CSV file."""
     require_pyarrow()
-    if not file.name.endswith(PARQUET):
+    if not is_parquet(file):
         csv = open_csv_file(file, roles, dialect)
-        plain = file.name.endswith(".csv")  # whose size in memory is that on the disk
+        plain = file.name.lower().endswith(".csv")  # whose size in memory is that on the disk
         return csv.table(roles) if plain else _unpacked(csv, roles), csv
     from pyarrow import ArrowException
 
@@ -149,7 +154,7 @@ def read_whole(
 
 def size_when_read(file: Path, n_columns: int) -> int:
     """Return about how many bytes columns of a file take: a small parquet file can hold many."""
-    if not file.name.endswith(PARQUET):
+    if not is_parquet(file):
         return file.stat().st_size
     require_pyarrow()
     with _open_parquet(file) as reader:
@@ -209,7 +214,7 @@ def say_recognised(files: Sequence[CsvFile]) -> None:
 def column_names(file: Path, dialect: Dialect | None = None) -> list[str]:
     """Return the names of all columns of a file, each of which must be there once."""
     require_pyarrow()
-    if not file.name.endswith(PARQUET):
+    if not is_parquet(file):
         return list(open_csv_file(file, None, dialect or Dialect()).names)
     with _open_parquet(file) as reader:
         names: list[str] = reader.schema_arrow.names

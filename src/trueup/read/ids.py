@@ -183,8 +183,11 @@ def id_column(values: Any, name: str = "row_id") -> NDArray[Any]:
             return _integers(ids, name)
     elif ids.size == 0:
         return ids.astype(np.uint64)
+    kinds = ", ".join(sorted({type(value).__name__ for value in listed}))
     raise InvalidInputError(
-        f"{name} must be integers or strings", f"dtype {ids.dtype}", "Convert the ids to strings."
+        f"{name} must be integers or strings",
+        f"dtype {ids.dtype}{f', which holds {kinds}' if kinds else ''}",
+        "Convert the ids to strings, or floats that are whole to integers.",
     )
 
 

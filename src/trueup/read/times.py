@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,26 @@ def read_times(times: Any, n: int | None = None, *, time_format: str | None = No
             "Drop the format.",
         )
     return _checked(array, n)
+
+
+def is_in_other_zone(times: Any, *, time_format: str | None = None) -> bool:
+    """Return whether a column of times, all with a zone or none, has one that is not UTC.
+
+    Examples
+    --------
+    >>> is_in_other_zone(["2024-01-31T23:30:00Z", "2024-01-31T23:30:00-05:00"])
+    True
+    >>> is_in_other_zone(["2024-01-31T23:30:00"])
+    False
+    """
+    zone = getattr(getattr(times, "dt", times), "tz", None)
+    if zone is not None:
+        return str(zone) != "UTC"
+    array = np.asarray(times)
+    parse = _parser(time_format)
+    read = (parse(value) if isinstance(value, str) else value for value in array.tolist())
+    moments = takewhile(lambda one: isinstance(one, datetime) and one.tzinfo is not None, read)
+    return any(one.utcoffset() for one in moments if isinstance(one, datetime))
 
 
 def _array_of_times(times: Any) -> NDArray[Any]:

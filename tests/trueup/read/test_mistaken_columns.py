@@ -124,3 +124,25 @@ def test_row_of_a_file_is_counted_from_0_and_found_by_its_line(name, lost, tmp_p
     line = 1 + 2 * 6 + 1
     with pytest.raises(InvalidInputError, match=f"counted from 0.*line {line} of the file"):
         evaluate_files(file, y_true="y", y_proba="p")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("n", [3, 20_000])
+def test_a_file_in_utf_16_is_called_so(encoding, n, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y,p\n" + "0,0.25\n" * n, encoding=encoding)
+    with pytest.raises(InvalidInputError, match=r"UTF-8; got .* looks like UTF-16.*save it as UTF"):
+        evaluate_files(path, y_true="y", y_proba="p")
+
+
+@pytest.mark.parametrize("shared", ["y_true", "y_proba", "y_logit", "sample_weight"])
+def test_one_column_is_not_the_ids_and_something_else(shared):
+    columns = {"y_true": "y", shared: "c", "row_id": "c"}
+    with pytest.raises(InvalidInputError, match=r"row_id must be another column than .* got 'c'"):
+        evaluate_files("any.csv", **columns)
+
+
+def test_what_ids_are_is_said_of_columns_of_objects_too():
+    ids = np.arange(N).astype(float).astype(object)
+    with pytest.raises(InvalidInputError, match=r"got dtype object, which holds float. Convert"):
+        evaluate(Y, P, row_id=ids)

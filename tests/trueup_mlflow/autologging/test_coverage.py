@@ -8,7 +8,10 @@ import torch
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 from torch.nn import functional
 
-from trueup_mlflow.autologging.coverage import explain
+from trueup_mlflow import log_evaluation
+from trueup_mlflow.autologging.coverage import explain, reason_in
+from trueup_mlflow.compare.stored_run import StoredRun
+from trueup_mlflow.seeds.log_seeds import log_seed_summary
 from trueup_mlflow.write.items import COVERAGE_TAG
 
 
@@ -120,3 +123,89 @@ def test_value_of_a_cross_validation_says_that_it_is_not_covered(
         mlflow.log_metric("loss", next(iter(means.values()))[-1])
     tag = client.get_run(run.info.run_id).data.tags[COVERAGE_TAG]
     assert f"none of loss: {library}.cv was called, which is not covered" in tag
+
+
+def log_steps(losses, penalties, steps):
+    """Log sums of losses that were returned and of penalties that nobody watches."""
+    with mlflow.start_run() as run:
+        for (y, p), penalty, step in zip(losses, penalties, steps, strict=True):
+            mlflow.log_metric("total", log_loss(y, p) + penalty, step=step)
+    return run.info.run_id
+
+
+@pytest.mark.parametrize(
+    ("penalties", "steps", "share"),
+    [
+        ([0.0, 0.0, 0.1, 0.2, 0.3], range(5), "a twin at 2 of 5 steps"),
+        ([0.1, 0.0, 0.2], range(3), "a twin at 1 of 3 steps"),
+        ([0.1, 0.2, 0.0], range(3), "a twin at 1 of 3 steps"),
+        ([0.0, 0.1, 0.2], [None] * 3, "a twin at 1 of 3 values"),
+    ],
+)
+def test_twins_of_some_steps_are_counted_with_one_reason_for_the_others(
+    client, autologging, binary, penalties, steps, share
+):
+    losses = [(binary.y, binary.p * (0.9 + 0.01 * index)) for index in range(len(penalties))]
+    run_id = log_steps(losses, penalties, steps)
+    tag = client.get_run(run_id).data.tags[COVERAGE_TAG]
+    assert tag.startswith(f"{share} of total: no watched loss, and no mean over")
+    assert tag.count("no watched loss") == 1
+    assert "log_evaluation" in tag
+    assert reason_in(tag, "total") is None  # which is for metrics without any twin
+
+
+@pytest.mark.parametrize(
+    ("penalties", "steps", "is_late"),
+    [
+        ([0.0, 0.1], [0, 1], True),
+        ([0.0, 0.1], [None, None], True),
+        ([0.1, 0.0], [0, 1], False),
+        ([0.1, 0.0], [None, None], False),
+        ([0.0, 0.1], [1, 0], False),  # MLflow shows the greatest step
+        ([0.0, 0.1, 0.0], [0, 0, 0], False),
+    ],
+)
+def test_twin_is_read_only_where_it_is_of_the_last_value(
+    client, autologging, binary, penalties, steps, is_late
+):
+    losses = [(binary.y, binary.p * (0.9 + 0.01 * index)) for index in range(len(penalties))]
+    run_id = log_steps(losses, penalties, steps)
+    run = StoredRun.of(client.get_run(run_id))
+    assert ("calibrated_total" not in run.metrics) is is_late
+    assert set(run.late) == (
+        {"calibrated_total", "bias_cost_total", "bias_term_total"} if is_late else set()
+    )
+
+
+def test_value_that_is_logged_again_at_its_step_keeps_its_twin(client, autologging, binary):
+    with mlflow.start_run() as run:
+        evaluation = log_evaluation(binary.y, binary.p, prefix="val_")
+        mlflow.log_metric("val_log_loss", evaluation.vanilla)
+    assert "calibrated_val_log_loss" in StoredRun.of(client.get_run(run.info.run_id)).metrics
+
+
+def test_metric_that_could_not_be_logged_has_no_twin(client, autologging, binary):
+    with mlflow.start_run() as run:
+        with pytest.warns(UserWarning, match="bad key!_log_loss was not logged: writing failed"):
+            log_evaluation(binary.y, binary.p, prefix="bad key!_")
+        with pytest.raises(mlflow.MlflowException):
+            mlflow.log_metric("another bad key!", log_loss(binary.y, binary.p))
+        with pytest.warns(UserWarning, match="more than one class"):
+            log_evaluation([0] * len(binary.y), binary.p, prefix="one_")
+    tag = client.get_run(run.info.run_id).data.tags[COVERAGE_TAG]
+    assert "twin" not in tag
+    assert "none of bad key__log_loss: writing failed" in tag
+    assert "none of one_log_loss: y_true must hold more than one class" in tag
+    assert "another bad key!" not in tag
+
+
+def test_what_trueup_writes_itself_needs_no_twin(client, autologging, binary, capsys):
+    with mlflow.start_run() as parent:
+        for seed in range(3):
+            with mlflow.start_run(nested=True):
+                mlflow.log_metric("loss", log_loss(binary.y, binary.p * (0.9 + 0.01 * seed)))
+        log_seed_summary(parent.info.run_id)
+    run = client.get_run(parent.info.run_id)
+    assert run.data.metrics["n_seeds"] == 3.0
+    assert "none of" not in run.data.tags.get(COVERAGE_TAG, "")
+    assert "n_seeds" not in capsys.readouterr().err

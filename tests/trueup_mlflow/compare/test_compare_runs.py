@@ -408,3 +408,19 @@ def test_a_score_is_compared_only_where_its_direction_is_said(store):
     assert "(higher is better)" in str(higher)
     with pytest.warns(TrueupWarning, match="no fingerprint"):
         assert store.compare(metric="val_auc", greater_is_better=False).verdict == "baseline"
+
+
+@pytest.mark.parametrize(
+    ("value", "status", "said"),
+    [
+        (float("nan"), "FINISHED", "at seed 2, in which it is nan"),
+        (None, "FINISHED", "at seed 2, which has none"),
+        (0.4, "FAILED", r"\(FAILED\) at seed 2\. Rerun"),
+    ],
+)
+def test_a_refused_seed_is_said_to_have_failed_or_to_lack_the_metric(store, value, status, said):
+    store.log("deep", {seed: DEEP[seed] for seed in DEEP if seed != 2})
+    store.log("deep", {2: value}, status=status)
+    store.log("mlp", BASE)
+    with pytest.raises(InvalidInputError, match=said):
+        store.compare()

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from tests.trueup_mlflow.monitored import URI, draw, register, registered, version
 from tests.warm import PYTHON
 
-from trueup.errors import InvalidInputError
+from trueup.errors import InvalidInputError, TrueupWarning
 from trueup_cli.monitor.commands import monitor as command
 from trueup_mlflow import monitor
 from trueup_mlflow.monitor.batch.batches import estimate_chunks, estimate_periods
@@ -175,6 +175,9 @@ def test_command_line_from_files(store, tmp_path):
     assert json.loads(ran.output)["n"] == 80
     realized = call(command, ["realize", URI, "--labels", str(tmp_path / "labels.csv")])
     assert "realized batches lie in their 90% interval" in realized.output
+    value = next(one for one in monitor.records(URI) if one.n == 80 and one.realized).realized
+    assert f"realized {value:.4g} mean squared error, inside its interval\n" in realized.output
+    assert realized.output.count(" realized 0.") == 1  # earlier batches are not those of the file
     out = call(command, ["report", URI, "--out", str(tmp_path / "r.html")])
     assert out.exit_code == 0
     bad = call(command, ["run", URI, "--batch", str(tmp_path / "missing.parquet")])
@@ -194,11 +197,14 @@ def test_periods_of_one_file_are_batches_of_their_own(store, tmp_path):
         "2027-03",
         "2027-04",
     ]
+    assert ran.output.startswith("2027-01 (31 rows) ")
     logged = [r for r in monitor.records(URI) if r.time.startswith("2027")]
     assert [record.n for record in logged] == [31, 28, 31, 30]
     with pytest.raises(InvalidInputError, match="time_column must be a column of the batch"):
         estimate_periods(URI, rows, time_column="then")
     with pytest.raises(InvalidInputError, match="time_column must hold dates"):
+        estimate_periods(URI, rows.assign(when="soon"), time_column="when")
+    with pytest.raises(InvalidInputError, match=r"hold dates, or text in ISO 8601 .*; got 'soon'"):
         estimate_periods(URI, rows.assign(when="soon"), time_column="when")
     with pytest.raises(InvalidInputError, match="time_column must hold dates; got float64"):
         estimate_periods(URI, rows, time_column="a")
@@ -206,6 +212,20 @@ def test_periods_of_one_file_are_batches_of_their_own(store, tmp_path):
         estimate_periods(
             URI, rows.assign(when=rows["when"].mask(rows.index == 1)), time_column="when"
         )
+
+
+def test_periods_of_times_with_offsets_are_cut_in_utc_which_is_said_once(store, tmp_path):
+    rows = draw(60, start=25_000).drop(columns="y")
+    rows["when"] = ["2029-01-31T23:30:00-05:00"] * 40 + ["2029-01-31T23:30:00+02:00"] * 20
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    arguments = ["run", URI, "--batch", str(tmp_path / "rows.csv"), "--time", "when"]
+    with pytest.warns(TrueupWarning, match="periods are cut in UTC") as said:
+        ran = CliRunner().invoke(command, arguments)
+    assert [line[:17] for line in ran.stdout.splitlines()] == [
+        "2029-01 (20 rows)",
+        "2029-02 (40 rows)",
+    ]
+    assert len([one for one in said if "cut in UTC" in str(one.message)]) == 1
 
 
 def test_a_watched_folder_is_emptied_and_a_leftover_file_logs_nothing_twice(store, tmp_path):

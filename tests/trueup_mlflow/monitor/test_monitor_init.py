@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 
 import pandas as pd
 import pytest
@@ -193,3 +194,22 @@ def test_a_new_threshold_is_in_the_description_of_the_run_at_once(store):
     run = MonitorStore(resolve(URI, MlflowClient()), MlflowClient()).run()
     assert run.info.run_name == "monitor version 1: act"
     assert "lies above 1e-06" in run.data.tags["mlflow.note.content"]
+
+
+def test_a_feed_that_never_began_is_listed_and_stale_by_the_age_of_its_check(store):
+    train = draw(100, seed=10)
+    register(LinearRegression().fit(train[["a", "b"]], train["y"]), "silent")
+    MlflowClient().create_experiment("trueup/silent", artifact_location=(store / "f").as_uri())
+    monitor.init("models:/silent/1", draw(60, seed=2), target="y", fail_above="2x")
+
+    def silent(**options):
+        return next(gate for gate in monitor.status(**options) if gate.model == "silent")
+
+    assert (silent().code, silent().batch, silent().counts) == ("no batch", None, True)
+    assert silent(fail_above="1.5x", stale_after="36h").code == "no batch"
+    assert silent(stale_after=timedelta(0)).code == "stale"
+    assert silent().to_dict()["time"] is None
+    shown = CliRunner().invoke(command, ["status"]).stdout
+    assert "models:/silent/1 no batch yet: trueup monitor run models:/silent/1 --batch" in shown
+    asked = CliRunner().invoke(command, ["status", "models:/silent/1"])
+    assert asked.exit_code == 2  # who names a version expects a batch

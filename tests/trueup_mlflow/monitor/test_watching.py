@@ -10,8 +10,10 @@ import pytest
 from click.testing import CliRunner
 from tests.trueup_mlflow.monitored import URI, draw, registered
 
+from trueup.errors import TrueupWarning
 from trueup_cli.monitor.commands import monitor as command
 from trueup_mlflow import monitor
+from trueup_mlflow.monitor.batch.watching import _say_skipped
 
 pytestmark = [
     # MLflow's progress bar and its model loading warn about themselves.
@@ -133,3 +135,24 @@ def test_thresholds_of_a_report_are_errors_above_0(store, tmp_path, threshold):
     assert ran.exit_code == 2, ran.output
     assert "--threshold must be a number above 0" in ran.output
     assert not (tmp_path / "r.html").exists()
+
+
+def test_endings_are_read_in_upper_case_and_other_files_are_named_once(store, tmp_path):
+    batch = draw(60, start=50_000).drop(columns="y")
+    batch.to_csv(tmp_path / "A.CSV", index=False)
+    batch.assign(a=batch["a"] + 0.1).to_parquet(tmp_path / "B.PARQUET")
+    for name in ("r.tsv", "notes.txt", ".hidden", "c.csv.tmp"):
+        (tmp_path / name).write_text("x")
+    with pytest.warns(TrueupWarning, match=r"files must end in .parquet, .csv or .csv.gz") as said:
+        watch(tmp_path)
+    assert {path.name for path in (tmp_path / "done").iterdir()} == {"A.CSV", "B.PARQUET"}
+    skipped = [str(one.message) for one in said if "is skipped" in str(one.message)]
+    assert [text.split("'")[1] for text in skipped] == ["notes.txt", "r.tsv"]
+
+
+def test_a_file_that_is_skipped_is_named_at_the_first_look_only(tmp_path):
+    (tmp_path / "r.tsv").write_text("x")
+    said = set()
+    with pytest.warns(TrueupWarning, match="'r.tsv' is skipped"):
+        _say_skipped(tmp_path, said)
+    _say_skipped(tmp_path, said)  # a second warning would be an error

@@ -13,7 +13,7 @@ from mlflow.tracking import MlflowClient
 from trueup.arguments import whole_number
 from trueup.errors import InvalidInputError
 from trueup.monitoring import MSEEstimate
-from trueup.read.times import read_times
+from trueup.read.times import is_in_other_zone, read_times
 from trueup.user_warning import warn_user
 from trueup_mlflow import monitor
 from trueup_mlflow.monitor.batch.schema import Schema
@@ -45,7 +45,8 @@ def estimate_periods(
     table : data frame (pandas, Spark) or path of a parquet or CSV file
         Rows of any number of periods. Of Spark, one period at a time is collected.
     time_column : str
-        Column of the times; it is a feature only if the reference had it.
+        Column of the times; it is a feature only if the reference had it. Times with a zone or an
+        offset are cut in UTC.
     period : {"day", "week", "month"}, default "month"
         Calendar period; the end of it is the time of the batch.
     time_format : str, optional
@@ -208,6 +209,7 @@ def periods_of(
 ) -> Iterator[tuple[pd.Period, Any]]:
     """Yield each period of a table, in order, with its rows, which must hold a date each.
 
+    Times with a zone or an offset are cut in UTC, which is said where they have another one.
     Rows of Spark stay a data frame of Spark, and their periods are those of its session's zone.
     """
     source = table if is_spark_frame(table) else read_table(table)
@@ -224,14 +226,23 @@ def _of_pandas(
     kind = column.dtype
     if pd.api.types.is_numeric_dtype(kind) and time_format is None:
         raise InvalidInputError(
-            "time_column must hold dates", str(kind), "Write them as 2026-01-31."
+            "time_column must hold dates",
+            str(kind),
+            'Write them as 2026-01-31, or say the format such as "%Y%m%d" with time_format.',
         )
     if column.isna().any():
         raise _no_date(time_column, f" at index {column.isna().to_numpy().argmax()}")
     try:
         times = pd.Series(read_times(column, time_format=time_format), index=rows.index)
     except InvalidInputError as failure:
-        raise InvalidInputError(f"time_column must hold dates; {failure}") from None
+        rule = failure.rule.replace("times must be numbers or datetimes", "times must hold dates")
+        rule = "time_column" + rule.removeprefix("times")
+        raise InvalidInputError(rule, failure.got, failure.mend) from None
+    if is_in_other_zone(column, time_format=time_format):
+        warn_user(
+            f"periods are cut in UTC: the times of {time_column!r} have other zones or offsets. "
+            "Write them as local times without a zone to cut by these."
+        )
     yield from rows.groupby(times.dt.to_period(_FREQUENCY[period]))
 
 

@@ -43,14 +43,14 @@ def read_table(
     if is_spark_frame(source):
         return _collected(source, columns, row_id)
     path = Path(source)
-    if path.suffix not in (".parquet", ".csv", ".gz"):
+    if path.suffix.lower() not in (".parquet", ".csv", ".gz"):
         raise InvalidInputError(
             "file must end in .parquet, .csv or .csv.gz", repr(path.name), "Convert it."
         )
     if not path.exists():
         raise InvalidInputError("file must exist", repr(str(path)), "Check the path.")
     try:
-        return _parquet(path) if path.suffix == ".parquet" else _csv(path, row_id, kind)
+        return _parquet(path) if path.suffix.lower() == ".parquet" else _csv(path, row_id, kind)
     except InvalidInputError:
         raise
     except Exception as failure:  # each reader has its own for a file that is broken

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from trueup.errors import InvalidInputError, TrueupError
 from trueup.monitoring import MSEEstimate
 from trueup.read.times import read_times
+from trueup.user_warning import warn_user
 from trueup_mlflow.monitor.batch.tables import read_table, require_column
 from trueup_mlflow.monitor.check.check_registry import check_uri
 from trueup_mlflow.monitor.check.registered_model import resolve
@@ -31,6 +32,9 @@ from trueup_mlflow.write.failures import reason_of
 SUFFIXES = (".parquet", ".csv", ".csv.gz")
 SETTLED_SECONDS = 1.0
 """A file that changed less than this ago may still be written."""
+
+_UNFINISHED = (".tmp", ".part", ".partial", "~")
+"""Names under which a file is written that gets its own one when it is complete."""
 
 _LONGEST_NAME = 255  # bytes, on the file systems in use
 _LONGEST_PAUSE = 86_400.0
@@ -115,7 +119,8 @@ def watch(
     model_uri : str
         As in :func:`trueup_mlflow.monitor.estimate`; an alias is followed anew at each look.
     folder : str or path
-        Parquet and CSV files. A file that grows is waited for until it has been left alone.
+        Parquet and CSV files. A file that grows is waited for until it has been left alone; one of
+        another ending is skipped with one warning, hidden and temporary ones without.
     seconds : float, default 10
         Pause between two looks, at most a day.
     once : bool, default False
@@ -152,7 +157,9 @@ def watch(
             "seconds must be above 0 and at most a day, 86400", str(seconds), "Give the pause."
         )
     root, session, times = Path(folder), None, times or BatchTimes()
+    skipped: set[str] = set()
     while True:
+        _say_skipped(root, skipped)
         session = _current(session, model_uri)
         ready, growing = _complete(root)
         stayed = False
@@ -184,11 +191,25 @@ def _complete(root: Path) -> tuple[list[Path], bool]:
     changed = {
         path: _changed(path)
         for path in root.iterdir()
-        if path.name.endswith(SUFFIXES) and not path.name.startswith(".")
+        if path.name.lower().endswith(SUFFIXES) and not path.name.startswith(".")
     }
     now = time.time()
     ready = [path for path, at in changed.items() if not 0.0 <= now - at < SETTLED_SECONDS]
     return sorted(ready, key=lambda path: (changed[path], path.name)), len(ready) < len(changed)
+
+
+def _say_skipped(root: Path, said: set[str]) -> None:
+    """Name each file once that is none of a batch: it would lie there for ever."""
+    for path in sorted(root.iterdir()):
+        name = path.name.lower()
+        is_passing = name.startswith(".") or name.endswith(_UNFINISHED)
+        if path.name in said or is_passing or name.endswith(SUFFIXES) or not path.is_file():
+            continue
+        said.add(path.name)
+        warn_user(
+            f"{path.name!r} is skipped: files must end in .parquet, .csv or .csv.gz. Convert it, "
+            "or keep it elsewhere."
+        )
 
 
 def _changed(path: Path) -> float:

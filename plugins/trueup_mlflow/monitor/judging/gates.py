@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-import mlflow
-from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
 from trueup.errors import InvalidInputError
 from trueup_mlflow.monitor.check.registered_model import resolve
-from trueup_mlflow.monitor.judging.threshold import duration, kept_threshold, threshold_of
+from trueup_mlflow.monitor.judging.registry import Checked, aliases_of_models, checked_versions
+from trueup_mlflow.monitor.judging.threshold import duration, threshold_of
 from trueup_mlflow.monitor.judging.verdict import (
     State,
     above_threshold,
@@ -23,14 +22,9 @@ from trueup_mlflow.monitor.judging.verdict import (
     state_of,
 )
 from trueup_mlflow.monitor.store import monitor_runs, records_of
-from trueup_mlflow.write.monitor_items import (
-    CHECK_URI_TAG,
-    CHECKED_URI_TAG,
-    BatchRecord,
-    of_newest_metric,
-)
+from trueup_mlflow.write.monitor_items import BatchRecord, of_newest_metric
 
-Code = Literal["fine", "above", "stale", "not trusted"]
+Code = Literal["fine", "above", "stale", "not trusted", "no batch"]
 
 
 @dataclass(frozen=True)
@@ -43,9 +37,9 @@ class Gate:
         As in ``models:/<model>/<version>``.
     aliases : tuple of str
         Aliases of the version.
-    batch : BatchRecord
-        Its newest batch.
-    code : {"fine", "above", "stale", "not trusted"}
+    batch : BatchRecord or None
+        Its newest batch; None where there is a check and no batch yet.
+    code : {"fine", "above", "stale", "not trusted", "no batch"}
         What the gate says.
     note : str
         Why, in words; empty if there is nothing to say.
@@ -63,7 +57,7 @@ class Gate:
     model: str
     version: str
     aliases: tuple[str, ...]
-    batch: BatchRecord
+    batch: BatchRecord | None
     code: Code
     note: str
     fail_above: float | None
@@ -82,7 +76,6 @@ class Gate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        newest = self.batch
         return {
             "model": self.model,
             "version": self.version,
@@ -94,14 +87,22 @@ class Gate:
             "fail_above": self.fail_above,
             "verdict": self.state.verdict,
             "why": self.state.why,
-            "time": newest.time,
-            "n": newest.n,
-            "realized": newest.realized,
-            "metric": newest.metric,
-            newest.metric: newest.estimated,
-            **{name: newest.estimate[name] for name in ("low", "high", "trusted")},
-            "reasons": list(newest.estimate["reasons"]),
+            **_plain(self.batch),
         }
+
+
+def _plain(newest: BatchRecord | None) -> dict[str, Any]:
+    if newest is None:
+        return {"time": None, "n": 0, "realized": None, "reasons": []}
+    return {
+        "time": newest.time,
+        "n": newest.n,
+        "realized": newest.realized,
+        "metric": newest.metric,
+        newest.metric: newest.estimated,
+        **{name: newest.estimate[name] for name in ("low", "high", "trusted")},
+        "reasons": list(newest.estimate["reasons"]),
+    }
 
 
 def status(
@@ -120,12 +121,14 @@ def status(
         Largest error that is fine, or "1.5x" the error of the reference; by default what ``init``
         was given for the version. The newest realized error is read as well as the estimate.
     stale_after : str or timedelta, optional
-        Age of the newest batch from which on a version is stale: "36h", "2d", "1w".
+        Age of the newest batch, or of the check where there is no batch, from which on a version
+        is stale: "36h", "2d", "1w".
 
     Returns
     -------
     list of Gate
-        In the order of model and version. No model and no check is loaded.
+        In the order of model and version, those without a batch yet too. No model and no check is
+        loaded.
 
     Raises
     ------
@@ -142,38 +145,52 @@ def status(
     client = MlflowClient()
     oldest = None if stale_after is None else datetime.now(UTC) - duration(stale_after)
     asked = [_asked(uri, client) for uri in model_uris]
-    monitored = [one for one in _monitored({name for name, _ in asked}, client) if one.is_of(asked)]
-    monitored.sort(key=lambda one: (one.model, one.number))
-    thresholds = _thresholds({one.model for one in monitored})
-    there = [one for one in monitored if (one.model, one.version) in thresholds]
+    found = _monitored({name for name, _ in asked}, client)
+    checks = checked_versions({one.model for one in found})
+    known = {(one.model, one.version) for one in found}
+    found += [_Monitored(*key, ()) for key in checks if key not in known]
+    monitored = sorted(
+        (one for one in found if one.is_of(asked)), key=lambda one: (one.model, one.number)
+    )
+    there = [one for one in monitored if one.records and (one.model, one.version) in checks]
     _require_batches(model_uris, asked, there)
-    newest = {one.model: one.version for one in there}
-    aliases = _aliases(newest, client)
+    newest = {one.model: one.number for one in there}
+    aliases = aliases_of_models({one.model for one in monitored}, client)
     gates = []
     for one in monitored:
         of_model = aliases.get(one.model, {})
         own = tuple(alias for alias, version in of_model.items() if version == one.version)
-        is_newest = not of_model and newest.get(one.model) == one.version
-        deleted = (one.model, one.version) not in thresholds
-        threshold = thresholds.get((one.model, one.version))
-        if fail_above is not None:
+        is_newest = not of_model and newest.get(one.model, 0) <= one.number
+        check = checks.get((one.model, one.version))
+        threshold = None if check is None else check.fail_above
+        if fail_above is not None and one.records:
             threshold = threshold_of(fail_above, one.records[-1].raw.get("reference"))
-        code, note = judged(one.records, threshold, oldest)
+        code, note = (
+            _waiting(check, oldest) if not one.records else judged(one.records, threshold, oldest)
+        )
         gates.append(
             Gate(
                 model=one.model,
                 version=one.version,
                 aliases=own,
-                batch=one.records[-1],
+                batch=one.records[-1] if one.records else None,
                 code=code,
                 note=note,
                 fail_above=threshold,
-                counts=not deleted and (bool(asked or own) or is_newest),
+                counts=check is not None and (bool(asked or own) or is_newest),
                 state=state_of(one.records, threshold),
-                deleted=deleted,
+                deleted=check is None,
             )
         )
     return gates
+
+
+def _waiting(check: Checked | None, oldest: datetime | None) -> tuple[Code, str]:
+    """Return what a gate says of a version whose first batch has not come."""
+    if check is None or oldest is None or check.since >= oldest.timestamp() * 1000.0:
+        return "no batch", ""
+    made = datetime.fromtimestamp(check.since / 1000.0, UTC)
+    return "stale", f"STALE: the check is of {made:%Y-%m-%d}"
 
 
 def judged(
@@ -198,7 +215,7 @@ def judged(
 
 @dataclass(frozen=True)
 class _Monitored:
-    """A version and its batches, of which there is one at least."""
+    """A version and its batches."""
 
     model: str
     version: str
@@ -245,37 +262,3 @@ def _require_batches(
                 f"Make one with: trueup monitor run models:/{name}/{version or 'VERSION'} "
                 "--batch FILE, and a check that is gone with trueup monitor init.",
             )
-
-
-def _aliases(models: Collection[str], client: MlflowClient) -> dict[str, dict[str, str]]:
-    """Return the version of each alias of each model, in one request where the registry can."""
-    try:
-        found = [one for one in mlflow.search_registered_models() if one.name in models]
-        return {one.name: _text(one.aliases) for one in found}
-    except MlflowException:  # Unity Catalog gives the aliases of one model at a time
-        return {name: _aliases_of(name, client) for name in models}
-
-
-def _aliases_of(name: str, client: MlflowClient) -> dict[str, str]:
-    try:
-        return _text(client.get_registered_model(name).aliases)
-    except MlflowException:  # the model was deleted, its monitor runs were not
-        return {}
-
-
-def _text(aliases: Mapping[Any, Any]) -> dict[str, str]:
-    return {str(alias): str(version) for alias, version in aliases.items()}
-
-
-def _thresholds(models: Collection[str]) -> dict[tuple[str, str], float | None]:
-    """Return what ``init`` was told of each version with a check that is in the registry."""
-    try:
-        search = mlflow.search_model_versions
-        found = search(filter_string=f"tags.`{CHECK_URI_TAG}` LIKE '%'")
-        checks = search(filter_string=f"tags.`{CHECKED_URI_TAG}` LIKE '%'")
-        uris = {f"models:/{one.name}/{one.version}" for one in checks}
-        found = [one for one in found if one.tags[CHECK_URI_TAG] in uris]
-    except MlflowException:  # Unity Catalog finds by a model's name alone: no word of its check
-        of_models = (mlflow.search_model_versions(filter_string=f"name='{m}'") for m in models)
-        found = [version for versions in of_models for version in versions]
-    return {(one.name, str(one.version)): kept_threshold(one.tags) for one in found}

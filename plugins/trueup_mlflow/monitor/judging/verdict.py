@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from trueup.monitoring.metrics import metric_of
 from trueup_mlflow.write.monitor_items import BatchRecord
 
 Verdict = Literal["fine", "watch", "act"]
@@ -106,6 +107,21 @@ def short(value: Any) -> str:
 
 
 @dataclass(frozen=True)
+class Realized:
+    """The realized error of a batch, and whether its 90% interval held it (None: it has none)."""
+
+    day: str
+    metric: str
+    value: float
+    covered: bool | None
+
+    def __str__(self) -> str:
+        words = {True: ", inside its interval", False: ", outside its interval", None: ""}
+        error = f"{short(self.value)} {metric_of(self.metric).words}"
+        return f"{self.day} realized {error}{words[self.covered]}"
+
+
+@dataclass(frozen=True)
 class Coverage:
     """How many realized batches lie in their 90% interval, and what became of a file of labels.
 
@@ -124,6 +140,8 @@ class Coverage:
         Batches that have too few labels yet.
     state : str
         How the version stands now: verdict and why.
+    realized : tuple of Realized
+        The batches that the file has labels of, where enough of these are there.
     """
 
     inside: int
@@ -136,6 +154,7 @@ class Coverage:
     waiting: int = 0
     state: str = ""
     corrected: int = 0
+    realized: tuple[Realized, ...] = ()
 
     @classmethod
     def of(cls, records: Sequence[BatchRecord]) -> Coverage:
