@@ -90,7 +90,8 @@ class _LightGBMKeeper:
         self._on_failure = on_failure
         self._seen: dict[str, _Rows] = {}
         self.keep = partial(self._keep_safely)
-        self.keep.order = -1  # type: ignore[attr-defined] # before those that log
+        # Before those that log: LightGBM numbers callbacks without an order from below -1 upwards.
+        self.keep.order = -math.inf  # type: ignore[attr-defined]
         self.keep.before_iteration = False  # type: ignore[attr-defined]
 
     def see(self, predictions: Any, data: Any) -> list[Any]:

@@ -1,8 +1,8 @@
 """A fault in any function of trueup that a hook reaches never fails the user's call.
 
 Each function that the scenario calls is made to fail at its first call, one after the other. The
-functions that stand in the place of the user's, and do nothing themselves, are left out. CI tries
-one in eight; ``TRUEUP_ALL_FAULTS=1`` tries all.
+functions that stand in the place of the user's, and do nothing themselves, are left out, and those
+that refuse bad arguments, which raise. CI tries one in eight; ``TRUEUP_ALL_FAULTS=1`` tries all.
 """
 
 from __future__ import annotations
@@ -43,11 +43,16 @@ STAND_INS = {
     "hooked",
     "set_terminated",
     "watched",
+    "watched.<locals>.told",
+    "_watched.<locals>.seen",
     "noted",
     "prepared",
     "guest",
     "log_evaluation",
     "log_predictions",
+    "check_keywords",
+    "check_options",
+    "check_place",
 }
 
 
@@ -56,7 +61,9 @@ class FaultError(Exception):
 
 
 def is_ours(code):
-    return code.co_filename.startswith(FOLDERS) and code.co_name not in STAND_INS
+    return code.co_filename.startswith(FOLDERS) and STAND_INS.isdisjoint(
+        (code.co_name, code.co_qualname)
+    )
 
 
 def functions_called(scenario):
